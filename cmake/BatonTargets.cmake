@@ -1,0 +1,50 @@
+# baton_library(NAME <target> FOLDER <folder> SOURCES <files> DEPS <targets> [PRIVATE_DEPS <targets>] [HEADERS <files>])
+#
+# One folder, one target. The target's users may include the folder's headers as "<folder>/x.h" and nothing else: each
+# target has an include root of its own (a symbolic link to the folder), so that a header of a target that is not among
+# DEPS is not found. HEADERS narrows this to single headers, for a target that lives in a folder of another.
+function(baton_library)
+  cmake_parse_arguments(ARG "" "NAME;FOLDER" "SOURCES;HEADERS;DEPS;PRIVATE_DEPS" ${ARGN})
+  set(root ${CMAKE_BINARY_DIR}/include/${ARG_NAME})
+  if(ARG_HEADERS)
+    file(MAKE_DIRECTORY ${root}/${ARG_FOLDER})
+    foreach(header ${ARG_HEADERS})
+      file(CREATE_LINK ${CMAKE_SOURCE_DIR}/${ARG_FOLDER}/${header} ${root}/${ARG_FOLDER}/${header} SYMBOLIC)
+    endforeach()
+  else()
+    get_filename_component(parent ${root}/${ARG_FOLDER} DIRECTORY)
+    file(MAKE_DIRECTORY ${parent})
+    file(CREATE_LINK ${CMAKE_SOURCE_DIR}/${ARG_FOLDER} ${root}/${ARG_FOLDER} SYMBOLIC)
+  endif()
+  list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_SOURCE_DIR}/${ARG_FOLDER}/)
+  foreach(src ${ARG_SOURCES}) # CONSTRUCTION
+    if(NOT EXISTS ${src}) # CONSTRUCTION
+      list(REMOVE_ITEM ARG_SOURCES ${src}) # CONSTRUCTION
+    endif() # CONSTRUCTION
+  endforeach() # CONSTRUCTION
+  if(NOT ARG_SOURCES) # CONSTRUCTION
+    file(WRITE ${CMAKE_BINARY_DIR}/empty_${ARG_NAME}.cc "") # CONSTRUCTION
+    set(ARG_SOURCES ${CMAKE_BINARY_DIR}/empty_${ARG_NAME}.cc) # CONSTRUCTION
+  endif() # CONSTRUCTION
+  add_library(${ARG_NAME} STATIC ${ARG_SOURCES})
+  target_include_directories(${ARG_NAME} PUBLIC ${root})
+  target_link_libraries(${ARG_NAME} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
+  baton_warnings(${ARG_NAME})
+endfunction()
+
+# baton_executable(NAME <binary> SOURCES <files> DEPS <targets>): an installed program.
+function(baton_executable)
+  cmake_parse_arguments(ARG "" "NAME" "SOURCES;DEPS" ${ARGN})
+  add_executable(${ARG_NAME} ${ARG_SOURCES})
+  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS})
+  baton_warnings(${ARG_NAME})
+  install(TARGETS ${ARG_NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
+
+function(baton_warnings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Werror)
+  if(BATON_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # g++ 12 reports false positives of this one under its sanitizers.
+    target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
+  endif()
+endfunction()

@@ -1,0 +1,22 @@
+# Compiler cache, linker, sanitizers. Nothing here is about Baton's own targets.
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
+                                  ${CCACHE_PROGRAM})
+endif()
+
+find_program(MOLD_PROGRAM mold)
+if(MOLD_PROGRAM)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
+
+if(BATON_SANITIZE)
+  # -O1: the sanitized suites are bound by compile time more than by run time.
+  set(CMAKE_CXX_FLAGS_RELEASE "-O1 -g1 -fno-omit-frame-pointer")
+  add_compile_options(-fsanitize=${BATON_SANITIZE} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${BATON_SANITIZE})
+endif()

@@ -1,0 +1,121 @@
+#include "common/grpc.h"
+
+#include <grpc/support/log.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+#include "common/address.h"
+#include "common/log.h"
+#include "common/status_macros.h"
+#include "common/strings.h"
+
+namespace baton {
+namespace {
+
+constexpr size_t kMaxStatusMessageBytes = 2048;
+constexpr absl::Duration kMinPeerTimeout = absl::Seconds(3);
+// Servers accept pings this close together. The shortest keepalive below is twenty times longer.
+constexpr int kMinPingIntervalMs = 100;
+
+// gRPC tells us what went wrong by status; its own log is for debugging.
+void ForwardGrpcLog(gpr_log_func_args* args) {
+  Log(LogLevel::kDebug, "grpc.library", {{"message", args->message}, {"file", args->file}, {"line", args->line}});
+}
+
+// Process-wide settings of the library.
+void InitGrpcOnce() {
+  [[maybe_unused]] static const bool done = [] {
+    gpr_set_log_function(ForwardGrpcLog);
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    return true;
+  }();
+}
+
+struct Keepalive {
+  int time_ms;     // silence before a ping
+  int timeout_ms;  // wait for its answer
+};
+
+Keepalive KeepaliveFor(absl::Duration peer_timeout) {
+  const int64_t total_ms = absl::ToInt64Milliseconds(std::clamp(peer_timeout, kMinPeerTimeout, absl::Hours(1)));
+  return {.time_ms = static_cast<int>(total_ms * 2 / 3), .timeout_ms = static_cast<int>(total_ms / 3)};
+}
+
+}  // namespace
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  return {static_cast<grpc::StatusCode>(status.code()),
+          std::string(status.message().substr(0, kMaxStatusMessageBytes))};
+}
+
+absl::Status FromGrpc(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  const int code = status.error_code();
+  const bool known = code > 0 && code <= static_cast<int>(absl::StatusCode::kUnauthenticated);
+  return {known ? static_cast<absl::StatusCode>(code) : absl::StatusCode::kUnknown, status.error_message()};
+}
+
+absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOptions& options,
+                                                              const std::vector<grpc::Service*>& services) {
+  InitGrpcOnce();
+  // gRPC is content with one of several addresses of a name, and does not say why it has none.
+  BATON_RETURN_IF_ERROR(CheckCanListen(options.listen));
+
+  std::unique_ptr<GrpcServer> server(new GrpcServer);
+  const Keepalive keepalive = KeepaliveFor(options.peer_timeout);
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &server->port_);
+  // Else two processes share a port, and half of the calls go to the wrong one.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.SetMaxReceiveMessageSize(options.max_message_bytes);
+  builder.SetMaxSendMessageSize(options.max_message_bytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_concurrent_streams);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive.time_ms);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive.timeout_ms);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMs);
+  for (grpc::Service* service : services) builder.RegisterService(service);
+  server->server_ = builder.BuildAndStart();
+  if (server->server_ == nullptr || server->port_ == 0) {
+    return absl::UnavailableError(Concat("cannot listen on ", options.listen));
+  }
+  return server;
+}
+
+GrpcServer::~GrpcServer() { Shutdown(absl::Now() + absl::Seconds(1)); }
+
+void GrpcServer::SetServing(bool serving) { server_->GetHealthCheckService()->SetServingStatus("", serving); }
+
+void GrpcServer::Shutdown(absl::Time deadline) {
+  if (server_ == nullptr || shut_down_) return;
+  shut_down_ = true;
+  SetServing(false);
+  const absl::Duration left = std::clamp(deadline - absl::Now(), absl::ZeroDuration(), absl::Hours(24));
+  server_->Shutdown(absl::ToChronoTime(absl::Now() + left));
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, int max_message_bytes,
+                                           absl::Duration peer_timeout) {
+  InitGrpcOnce();
+  const Keepalive keepalive = KeepaliveFor(peer_timeout);
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(max_message_bytes);
+  arguments.SetMaxSendMessageSize(max_message_bytes);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);  // also the least time for a connection attempt
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive.time_ms);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive.timeout_ms);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace baton

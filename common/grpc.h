@@ -1,0 +1,59 @@
+// The one place where gRPC servers and channels are made, so that limits, keepalive and (later) TLS are the same
+// everywhere.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace baton {
+
+// Codes are the same on both sides. A message too long for HTTP/2 trailers is cut.
+grpc::Status ToGrpc(const absl::Status& status);
+absl::Status FromGrpc(const grpc::Status& status);
+
+struct GrpcServerOptions {
+  std::string listen;  // host:port; port 0 for any
+  int max_message_bytes = 16 << 20;
+  int max_concurrent_streams = 4096;  // per connection
+  // A client whose machine or network went away without a word is noticed after about this long, and its calls are
+  // cancelled. At least 3 s.
+  absl::Duration peer_timeout = absl::Seconds(30);
+};
+
+// A started server with the services given, health (grpc.health.v1, serving at first) and reflection. Shuts down in its
+// destructor, within a second for calls that do not end by themselves.
+class GrpcServer {
+ public:
+  // UNAVAILABLE, naming the address, when it cannot be bound (a port in use says so). `services` must outlive it.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcServerOptions& options,
+                                                           const std::vector<grpc::Service*>& services);
+  ~GrpcServer();
+
+  int port() const { return port_; }
+  // What health checks answer, for the empty service name.
+  void SetServing(bool serving);
+  // Waits for running calls until `deadline`, then cancels what is left. New calls are refused at once. Later calls do
+  // nothing; not to be called from two threads.
+  void Shutdown(absl::Time deadline);
+
+ private:
+  GrpcServer() = default;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+  bool shut_down_ = false;
+};
+
+// A channel to one of our servers, connected on first use. Reconnects back off up to a second. Keepalive finds a silent
+// server after about `peer_timeout` (at least 3 s) and is gentle enough not to draw GOAWAY. Proxy variables of the
+// environment are ignored.
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, int max_message_bytes = 16 << 20,
+                                           absl::Duration peer_timeout = absl::Seconds(30));
+
+}  // namespace baton

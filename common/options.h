@@ -1,0 +1,64 @@
+// One schema for a program's options: each is a flag on the command line and a key in a YAML file, with one name, one
+// default and one line of help. The command line wins over the file.
+//
+//   OptionSet set("baton-decode", "Serves the decode phase.");
+//   set.Add("listen", &options.listen, "host:port for gRPC");
+//   set.Add("peer-timeout", &options.peer_timeout, "declare a silent peer dead after this");
+//   set.AddList("cpus", &options.cpus, "...");
+//   BATON_ASSIGN_OR_RETURN(auto outcome, set.Parse(argc, argv));
+//
+// `--config FILE` and `--help` are there without being added. In YAML: `peer-timeout: 3s`; groups are written with
+// their dot: "log.level" is `--log.level` and `log: {level: info}`. Durations as "250ms", "3s"; sizes as "512MiB",
+// "2GiB". Unknown flags and keys, values that do not parse or are out of range, and a file that does not exist are
+// INVALID_ARGUMENT with the name, the value, and what was expected.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace baton {
+
+// A size in bytes, so that it is written with a unit.
+struct ByteSize {
+  uint64_t bytes = 0;
+};
+
+class OptionSet {
+ public:
+  OptionSet(std::string_view program, std::string_view description);
+  ~OptionSet();
+  OptionSet(const OptionSet&) = delete;
+  OptionSet& operator=(const OptionSet&) = delete;
+
+  // `value` holds the default and receives what was given; it must outlive Parse.
+  void Add(std::string_view name, std::string* value, std::string_view help);
+  void Add(std::string_view name, bool* value, std::string_view help);  // --name, --no-name
+  void Add(std::string_view name, int* value, std::string_view help, int min = 0, int max = INT32_MAX);
+  void Add(std::string_view name, uint64_t* value, std::string_view help);
+  void Add(std::string_view name, double* value, std::string_view help, double min, double max);
+  void Add(std::string_view name, absl::Duration* value, std::string_view help,
+           absl::Duration min = absl::ZeroDuration(), absl::Duration max = absl::Hours(24));
+  void Add(std::string_view name, ByteSize* value, std::string_view help);
+  // One of `choices`.
+  void AddChoice(std::string_view name, std::string* value, std::vector<std::string> choices, std::string_view help);
+  // Comma-separated on the command line (or repeated), a list in YAML.
+  void AddList(std::string_view name, std::vector<std::string>* value, std::string_view help);
+  void AddList(std::string_view name, std::vector<int>* value, std::string_view help);
+
+  enum class Outcome { kRun, kHelpShown };
+  absl::StatusOr<Outcome> Parse(int argc, const char* const* argv);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace baton

@@ -1,0 +1,51 @@
+#include "common/shutdown.h"
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "absl/time/clock.h"
+
+namespace baton {
+
+ShutdownSignal::ShutdownSignal() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  // Without a descriptor to read them from, the signals keep their default effect.
+  if (fd_ >= 0) pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+ShutdownSignal::~ShutdownSignal() {
+  if (fd_ >= 0) close(fd_);
+}
+
+bool ShutdownSignal::TakeSignal() {
+  signalfd_siginfo info;
+  return fd_ >= 0 && read(fd_, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info));
+}
+
+bool ShutdownSignal::Wait(absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  while (!seen_) {
+    if (TakeSignal()) {
+      seen_ = true;
+      break;
+    }
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) return false;
+    pollfd wanted = {.fd = fd_, .events = POLLIN, .revents = 0};
+    const int64_t milliseconds = absl::ToInt64Milliseconds(std::min(left, absl::Minutes(1)));
+    poll(&wanted, 1, static_cast<int>(milliseconds) + 1);
+  }
+  return true;
+}
+
+bool ShutdownSignal::Again() { return seen_ && TakeSignal(); }
+
+}  // namespace baton

@@ -1,0 +1,95 @@
+# Functions that the scripts share. To be sourced by bash with `set -euo pipefail`; needs nothing but an installed Debian base.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+log_dir=$root/build/logs
+export LC_ALL=C.UTF-8
+
+say() { printf '%s\n' "$*"; }
+
+# die WHAT-FAILED [WHAT-TO-DO]...
+die() {
+  printf 'error: %s\n' "$1" >&2
+  shift
+  if (($# > 0)); then printf '  %s\n' "$@" >&2; fi
+  exit 1
+}
+
+# As many compilers at a time as there are cores, and 1.5 GiB of memory for each.
+job_count() {
+  local cores memory_kib
+  cores=$(nproc)
+  memory_kib=$(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo 2>/dev/null) || memory_kib=0
+  local fitting=$((memory_kib / 1572864))
+  if ((fitting < 1)); then fitting=1; fi
+  echo $((cores < fitting ? cores : fitting))
+}
+
+# step NAME WHAT COMMAND...: one line that says what is done and how long it took. Output goes to a log, whose end is shown
+# when the command fails; `step` returns its status then.
+step() {
+  local name=$1 what=$2 start=$SECONDS status=0
+  shift 2
+  mkdir -p "$log_dir"
+  local log=$log_dir/$name.log
+  printf '%-16s %s ... ' "$name" "$what"
+  "$@" >"$log" 2>&1 </dev/null || status=$?
+  if ((status == 0)); then
+    printf 'ok, %d s\n' $((SECONDS - start))
+  else
+    printf 'FAILED after %d s\n' $((SECONDS - start))
+    tail -n 40 "$log" | sed 's/^/    /'
+    say "  The whole log: $log"
+  fi
+  return "$status"
+}
+
+# The packages of deploy/packages.txt that are not installed, one per line.
+missing_packages() {
+  local wanted installed
+  wanted=$(sed 's/#.*//' "$root/deploy/packages.txt" | tr -s ' \t' '\n' | sed '/^$/d' | sort -u)
+  # Names it does not know make dpkg-query fail, and are what we are after.
+  # shellcheck disable=SC2086  # one word per package
+  installed=$({ dpkg-query -W -f='${db:Status-Status} ${Package}\n' $wanted 2>/dev/null || true; } |
+    sed -n 's/^installed //p' | sort -u)
+  comm -23 <(echo "$wanted") <(echo "$installed")
+}
+
+# as_root COMMAND...
+as_root() {
+  if [[ $(id -u) == 0 ]]; then
+    "$@"
+  else
+    sudo "$@"
+  fi
+}
+
+install_as_root() {
+  as_root apt-get update
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
+}
+
+# Installs what is missing of deploy/packages.txt. Touches nothing, and needs no rights, when nothing is.
+install_packages() {
+  local missing
+  mapfile -t missing < <(missing_packages)
+  if ((${#missing[@]} == 0)); then return; fi
+  if [[ $(id -u) != 0 ]] && ! command -v sudo >/dev/null; then
+    die "${#missing[@]} Debian packages are missing, and this is neither root nor is there sudo." \
+      "As root, run: apt-get install --no-install-recommends ${missing[*]}"
+  fi
+  if [[ $(id -u) != 0 ]]; then sudo -v || die "sudo did not grant root rights to install: ${missing[*]}"; fi
+  step install "installing ${#missing[@]} Debian packages" install_as_root "${missing[@]}" ||
+    die "the packages could not be installed." \
+      "Check the network and the package sources (Debian 12), then run this script again."
+}
+
+# build_preset PRESET [TARGET]...: configures and builds into build/PRESET.
+build_preset() {
+  local preset=$1
+  shift
+  step "configure-$preset" "configuring build/$preset" cmake -S "$root" --preset "$preset" ||
+    die "the build could not be configured." "Is a package missing? $root/deploy/packages.txt lists them all."
+  step "build-$preset" "building build/$preset" \
+    cmake --build "$root/build/$preset" --parallel "$(job_count)" ${*:+--target "$@"} ||
+    die "the build failed." "If the compiler was killed, memory ran out: close something and run this script again."
+}

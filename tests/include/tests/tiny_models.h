@@ -1,0 +1,26 @@
+// Where the committed models are: the tiny random ones that tests/golden/reference.py wrote, and the demo models.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace baton::testing {
+
+inline std::filesystem::path SourceFolder() { return BATON_SOURCE_DIR; }
+
+// "llama_gqa", "qwen3", ... A Hugging Face folder of under 100 KB, without a tokenizer; every token id below 67 is
+// valid.
+inline std::filesystem::path TinyModel(const std::string& name) {
+  return SourceFolder() / "tests" / "golden" / "tiny" / name;
+}
+
+inline std::vector<std::string> TinyModelNames() {
+  return {"llama_gqa", "llama_mqa_tied", "llama_mha", "llama_rope_linear", "llama_rope_llama3",
+          "qwen3",     "llama_bf16",     "llama_f16", "llama_sharded"};
+}
+
+// "demo-chat" or "demo-draft".
+inline std::filesystem::path DemoModel(const std::string& name) { return SourceFolder() / "models" / name; }
+
+}  // namespace baton::testing

@@ -1,0 +1,275 @@
+#include "common/grpc.h"
+
+#include <arpa/inet.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "baton/v1/inference.grpc.pb.h"
+#include "common/strings.h"
+#include "tests/status_matchers.h"
+
+namespace baton {
+namespace {
+
+using ::baton::testing::Fails;
+using ::testing::HasSubstr;
+
+constexpr absl::Duration kPatience = absl::Seconds(30);
+
+// Answers ListModels at once; a Generate call runs until it is cancelled.
+class FakeInference : public v1::Inference::CallbackService {
+ public:
+  grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* context, const v1::ListModelsRequest*,
+                                       v1::ListModelsResponse*) override {
+    auto* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
+  grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(grpc::CallbackServerContext*,
+                                                           const v1::GenerateRequest*) override {
+    class Reactor : public grpc::ServerWriteReactor<v1::GenerateResponse> {
+     public:
+      explicit Reactor(FakeInference& owner) : owner_(owner) {}
+      void OnCancel() override {
+        owner_.cancelled.Notify();
+        Finish(grpc::Status::CANCELLED);
+      }
+      void OnDone() override { delete this; }
+
+     private:
+      FakeInference& owner_;
+    };
+    auto* reactor = new Reactor(*this);
+    started.Notify();
+    return reactor;
+  }
+
+  absl::Notification started;
+  absl::Notification cancelled;
+};
+
+std::string Address(int port) { return Concat("127.0.0.1:", port); }
+
+absl::StatusOr<std::unique_ptr<GrpcServer>> StartServer(FakeInference& service, const std::string& listen) {
+  return GrpcServer::Start({.listen = listen, .peer_timeout = absl::Seconds(3)}, {&service});
+}
+
+grpc::Status CallListModels(const std::shared_ptr<grpc::Channel>& channel) {
+  grpc::ClientContext context;
+  context.set_wait_for_ready(true);
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+  v1::ListModelsResponse response;
+  return v1::Inference::NewStub(channel)->ListModels(&context, {}, &response);
+}
+
+// One message sent to and one received from a method known by name only.
+std::string Exchange(const std::shared_ptr<grpc::Channel>& channel, const std::string& method, std::string_view bytes) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+  grpc::CompletionQueue queue;
+  void* tag = nullptr;
+  bool ok = false;
+  auto call = stub.PrepareCall(&context, method, &queue);
+  call->StartCall(nullptr);
+  queue.Next(&tag, &ok);
+  const grpc::Slice request(bytes.data(), bytes.size());
+  call->Write(grpc::ByteBuffer(&request, 1), nullptr);
+  queue.Next(&tag, &ok);
+  grpc::ByteBuffer response;
+  call->Read(&response, nullptr);
+  queue.Next(&tag, &ok);
+  grpc::Slice whole;
+  std::string text;
+  if (ok && response.DumpToSingleSlice(&whole).ok()) {
+    text.assign(reinterpret_cast<const char*>(whole.begin()), whole.size());
+  }
+  context.TryCancel();
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  queue.Next(&tag, &ok);
+  queue.Shutdown();
+  while (queue.Next(&tag, &ok)) {
+  }
+  return text;
+}
+
+std::string Health(const std::shared_ptr<grpc::Channel>& channel) {
+  return Exchange(channel, "/grpc.health.v1.Health/Check", "");
+}
+constexpr char kServing[] = "\x08\x01";     // status: SERVING
+constexpr char kNotServing[] = "\x08\x02";  // status: NOT_SERVING
+
+TEST(GrpcStatusTest, EveryCodeAndMessageSurvivesBothWays) {
+  EXPECT_OK(FromGrpc(ToGrpc(absl::OkStatus())));
+  for (int code = 1; code <= 16; ++code) {
+    const absl::Status status(static_cast<absl::StatusCode>(code), Concat("message ", code));
+    EXPECT_EQ(static_cast<int>(ToGrpc(status).error_code()), code);
+    EXPECT_EQ(FromGrpc(ToGrpc(status)), status);
+  }
+}
+
+TEST(GrpcStatusTest, UnknownCodesAndLongMessagesDoNoHarm) {
+  EXPECT_TRUE(
+      Fails(FromGrpc(grpc::Status(static_cast<grpc::StatusCode>(99), "odd")), absl::StatusCode::kUnknown, "odd"));
+  EXPECT_LT(ToGrpc(absl::InternalError(std::string(1 << 20, 'x'))).error_message().size(), 4096u);
+}
+
+TEST(GrpcServerTest, ServesItsServicesHealthAndReflectionOnAPortOfItsChoice) {
+  FakeInference service;
+  ASSERT_OK_AND_ASSIGN(auto server, StartServer(service, "127.0.0.1:0"));
+  ASSERT_GT(server->port(), 0);
+  const auto channel = MakeChannel(Address(server->port()));
+  EXPECT_OK(FromGrpc(CallListModels(channel)));
+  EXPECT_EQ(Health(channel), kServing);
+  server->SetServing(false);
+  EXPECT_EQ(Health(channel), kNotServing);
+  server->SetServing(true);
+  EXPECT_EQ(Health(channel), kServing);
+  constexpr char kListServices[] = "\x3a\x00";
+  EXPECT_THAT(Exchange(channel, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                       std::string_view(kListServices, 2)),
+              HasSubstr("baton.v1.Inference"));
+}
+
+TEST(GrpcServerTest, SaysThatAPortIsInUse) {
+  FakeInference service;
+  ASSERT_OK_AND_ASSIGN(auto first, StartServer(service, "127.0.0.1:0"));
+  FakeInference other;
+  const auto second = StartServer(other, Address(first->port()));
+  EXPECT_TRUE(Fails(second, absl::StatusCode::kUnavailable, Address(first->port())));
+  EXPECT_TRUE(Fails(second, absl::StatusCode::kUnavailable, "already in use"));
+}
+
+TEST(GrpcServerTest, RefusesWhatIsNoAddress) {
+  FakeInference service;
+  EXPECT_TRUE(Fails(StartServer(service, "nowhere"), absl::StatusCode::kInvalidArgument, "\"nowhere\""));
+}
+
+TEST(GrpcServerTest, CancelsCallsThatOutliveTheDeadlineOfAShutdown) {
+  FakeInference service;
+  ASSERT_OK_AND_ASSIGN(auto server, StartServer(service, "127.0.0.1:0"));
+  const auto channel = MakeChannel(Address(server->port()));
+  grpc::ClientContext context;
+  auto reader = v1::Inference::NewStub(channel)->Generate(&context, {});
+  ASSERT_TRUE(service.started.WaitForNotificationWithTimeout(kPatience));
+  const absl::Time begin = absl::Now();
+  server->Shutdown(begin + absl::Milliseconds(50));
+  EXPECT_LT(absl::Now() - begin, kPatience);
+  EXPECT_TRUE(service.cancelled.HasBeenNotified());
+  EXPECT_FALSE(reader->Finish().ok());
+  server->Shutdown(absl::InfiniteFuture());
+}
+
+TEST(MakeChannelTest, ReconnectsToAServerThatCameBack) {
+  FakeInference service;
+  ASSERT_OK_AND_ASSIGN(auto server, StartServer(service, "127.0.0.1:0"));
+  const std::string address = Address(server->port());
+  const auto channel = MakeChannel(address);
+  ASSERT_OK(FromGrpc(CallListModels(channel)));
+  server.reset();
+  FakeInference again;
+  ASSERT_OK_AND_ASSIGN(server, StartServer(again, address));
+  EXPECT_OK(FromGrpc(CallListModels(channel)));
+}
+
+// A TCP connection forwarded to `port` until Stall(), after which both sides see silence but no closed connection.
+class StallingProxy {
+ public:
+  explicit StallingProxy(int port) : target_port_(port), listener_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address = Loopback(0);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(listener_, 1), 0);
+    EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] { Forward(); });
+  }
+
+  ~StallingProxy() {
+    stop_ = true;
+    thread_.join();
+    close(listener_);
+  }
+
+  int port() const { return port_; }
+  void Stall() { stalled_ = true; }
+
+ private:
+  static sockaddr_in Loopback(int port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+  }
+
+  static bool Readable(int fd) {
+    pollfd wanted = {.fd = fd, .events = POLLIN, .revents = 0};
+    return poll(&wanted, 1, 2) == 1;
+  }
+
+  void Forward() {
+    while (!Readable(listener_)) {
+      if (stop_) return;
+    }
+    const int client = accept(listener_, nullptr, nullptr);
+    const int server = socket(AF_INET, SOCK_STREAM, 0);
+    const sockaddr_in address = Loopback(target_port_);
+    EXPECT_EQ(connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    bool open = true;
+    while (!stop_) {
+      if (stalled_ || !open) {
+        std::this_thread::yield();
+        poll(nullptr, 0, 2);
+        continue;
+      }
+      open = Pump(client, server) && Pump(server, client);
+    }
+    close(client);
+    close(server);
+  }
+
+  // False at the end of the stream.
+  static bool Pump(int from, int to) {
+    if (!Readable(from)) return true;
+    std::array<char, 4096> buffer;
+    const ssize_t n = read(from, buffer.data(), buffer.size());
+    return n > 0 && write(to, buffer.data(), static_cast<size_t>(n)) == n;
+  }
+
+  const int target_port_;
+  const int listener_;
+  int port_ = 0;
+  std::atomic<bool> stalled_ = false;
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+TEST(KeepaliveTest, BothSidesNoticeThatTheOtherWentSilent) {
+  FakeInference service;
+  ASSERT_OK_AND_ASSIGN(auto server, StartServer(service, "127.0.0.1:0"));
+  StallingProxy proxy(server->port());
+  const auto channel = MakeChannel(Address(proxy.port()), 1 << 20, absl::Seconds(3));
+  grpc::ClientContext context;
+  auto reader = v1::Inference::NewStub(channel)->Generate(&context, {});
+  ASSERT_TRUE(service.started.WaitForNotificationWithTimeout(kPatience));
+  ASSERT_FALSE(service.cancelled.HasBeenNotified());
+
+  proxy.Stall();
+  EXPECT_TRUE(service.cancelled.WaitForNotificationWithTimeout(kPatience));
+  EXPECT_TRUE(Fails(FromGrpc(reader->Finish()), absl::StatusCode::kUnavailable, ""));
+}
+
+}  // namespace
+}  // namespace baton
