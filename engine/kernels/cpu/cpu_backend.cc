@@ -1,0 +1,258 @@
+#include "engine/kernels/cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "engine/kernels/cpu/cpu_features.h"
+#include "engine/kernels/cpu/packed_matrix.h"
+#include "engine/kv/host_memory.h"
+
+namespace baton {
+namespace cpu {
+namespace {
+
+// Less than this is done sooner than other threads wake.
+constexpr size_t kParallelWork = 128 << 10;
+// Rows of (query, head) that meet each block of K and V at once: many enough to make up for widening it, few enough for
+// the cache.
+constexpr int kAttentionRows = 32;
+
+class CpuActivations final : public Activations {
+ public:
+  CpuActivations(int capacity_rows, int cols, HostMemory memory)
+      : capacity_rows_(capacity_rows), cols_(cols), memory_(std::move(memory)) {}
+  int capacity_rows() const override { return capacity_rows_; }
+  int cols() const override { return cols_; }
+  float* row(int r) { return static_cast<float*>(memory_.data()) + size_t(r) * cols_; }
+  const float* row(int r) const { return static_cast<const float*>(memory_.data()) + size_t(r) * cols_; }
+
+ private:
+  const int capacity_rows_;
+  const int cols_;
+  const HostMemory memory_;
+};
+
+CpuActivations& Of(Activations& x) { return static_cast<CpuActivations&>(x); }
+const CpuActivations& Of(const Activations& x) { return static_cast<const CpuActivations&>(x); }
+
+size_t Index(DType dtype) { return static_cast<size_t>(dtype); }
+
+}  // namespace
+
+CpuBackend::CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> threads)
+    : kernels_(kernels), threads_(std::move(threads)), scratch_(threads_->threads()) {}
+
+template <typename F>
+void CpuBackend::Parallel(size_t work, F f) {
+  if (work < kParallelWork) {
+    f(0, 1);
+  } else {
+    threads_->Run([&](int thread) { f(thread, threads_->threads()); });
+  }
+}
+
+template <typename F>
+void CpuBackend::ForRows(int rows, size_t work_per_row, F f) {
+  Parallel(rows * work_per_row, [&](int thread, int threads) {
+    const Share share = ShareOf(rows, thread, threads);
+    for (int r = share.begin; r < share.end; ++r) f(r);
+  });
+}
+
+float* CpuBackend::Scratch(int thread, size_t floats) {
+  std::vector<float>& scratch = scratch_[thread];
+  if (scratch.size() < floats) scratch.resize(floats);
+  return scratch.data();
+}
+
+absl::StatusOr<std::unique_ptr<Matrix>> CpuBackend::Pack(const TensorView& weights) {
+  return PackStacked({&weights, 1});
+}
+
+absl::StatusOr<std::unique_ptr<Matrix>> CpuBackend::PackStacked(std::span<const TensorView> weights) {
+  return PackedMatrix::Create(weights, kernels_.panel_outputs, *threads_);
+}
+
+std::vector<float> CpuBackend::Vector(const TensorView& weights) {
+  std::vector<float> values(size_t(weights.rows) * weights.cols);
+  Widen(weights.data, 1, weights.dtype, values.size(), values.data());
+  return values;
+}
+
+absl::StatusOr<std::unique_ptr<Activations>> CpuBackend::Allocate(int capacity_rows, int cols) {
+  if (capacity_rows <= 0 || cols <= 0) {
+    return absl::InvalidArgumentError(absl::StrCat("activations of shape [", capacity_rows, ", ", cols, "]"));
+  }
+  BATON_ASSIGN_OR_RETURN(HostMemory memory, HostMemory::Allocate(size_t(capacity_rows) * cols * sizeof(float)));
+  return std::make_unique<CpuActivations>(capacity_rows, cols, std::move(memory));
+}
+
+float* CpuBackend::HostData(Activations& x) { return Of(x).row(0); }
+
+void CpuBackend::Embed(const Matrix& table, std::span<const TokenId> ids, Activations& out) {
+  const auto& packed = static_cast<const PackedMatrix&>(table);
+  assert(out.cols() == packed.inputs() && ids.size() <= static_cast<size_t>(out.capacity_rows()));
+  ForRows(static_cast<int>(ids.size()), packed.inputs(), [&](int r) { packed.ReadOutput(ids[r], Of(out).row(r)); });
+}
+
+void CpuBackend::RmsNorm(const Activations& x, int rows, std::span<const float> weight, float eps, Activations& out) {
+  const int cols = x.cols();
+  assert(weight.size() == static_cast<size_t>(cols) && out.cols() == cols);
+  assert(rows <= x.capacity_rows() && rows <= out.capacity_rows());
+  ForRows(rows, cols, [&](int r) { kernels_.rms_norm(Of(x).row(r), cols, weight.data(), eps, Of(out).row(r)); });
+}
+
+void CpuBackend::MatMul(const Matrix& w, const Activations& x, int rows, Activations& out) {
+  const auto& packed = static_cast<const PackedMatrix&>(w);
+  assert(x.cols() == w.inputs() && out.cols() == w.outputs());
+  assert(rows <= x.capacity_rows() && rows <= out.capacity_rows());
+  Parallel(size_t(rows) * w.inputs() * w.outputs(), [&](int thread, int threads) {
+    const Share share = ShareOf(packed.panels(), thread, threads);
+    if (share.begin == share.end) return;
+    kernels_.matmul[Index(packed.dtype())]({.panels = packed.data(),
+                                            .outputs = packed.outputs(),
+                                            .inputs = packed.inputs(),
+                                            .panel_begin = share.begin,
+                                            .panel_end = share.end,
+                                            .x = Of(x).row(0),
+                                            .rows = rows,
+                                            .out = Of(out).row(0),
+                                            .scratch = Scratch(thread, kernels_.matmul_scratch)});
+  });
+}
+
+void CpuBackend::Add(Activations& x, const Activations& y, int rows) {
+  assert(x.cols() == y.cols() && rows <= x.capacity_rows() && rows <= y.capacity_rows());
+  ForRows(rows, x.cols(), [&](int r) { kernels_.add(Of(x).row(r), Of(y).row(r), x.cols()); });
+}
+
+void CpuBackend::SiluMul(const Activations& x, int rows, Activations& out) {
+  const int cols = out.cols();
+  assert(x.cols() == 2 * cols && rows <= x.capacity_rows() && rows <= out.capacity_rows());
+  ForRows(rows, size_t(cols) * 4, [&](int r) {
+    const float* const gate = Of(x).row(r);
+    kernels_.silu_mul(gate, gate + cols, cols, Of(out).row(r));
+  });
+}
+
+void CpuBackend::HeadNorm(Activations& x, int rows, int first_col, int heads, int head_dim,
+                          std::span<const float> weight, float eps) {
+  assert(weight.size() == static_cast<size_t>(head_dim) && rows <= x.capacity_rows());
+  assert(first_col + heads * head_dim <= x.cols());
+  ForRows(rows, size_t(heads) * head_dim, [&](int r) {
+    for (int h = 0; h < heads; ++h) {
+      float* const head = Of(x).row(r) + first_col + size_t(h) * head_dim;
+      kernels_.rms_norm(head, head_dim, weight.data(), eps, head);
+    }
+  });
+}
+
+void CpuBackend::Rope(Activations& x, std::span<const int> positions, int first_col, int heads,
+                      const RopeTable& table) {
+  const int half = table.half_dim;
+  assert(positions.size() <= static_cast<size_t>(x.capacity_rows()) && first_col + heads * 2 * half <= x.cols());
+  ForRows(static_cast<int>(positions.size()), size_t(heads) * 2 * half, [&](int r) {
+    const size_t offset = size_t(positions[r]) * half;
+    assert(offset + half <= table.cos.size() && offset + half <= table.sin.size());
+    for (int h = 0; h < heads; ++h) {
+      kernels_.rope(Of(x).row(r) + first_col + size_t(h) * 2 * half, &table.cos[offset], &table.sin[offset], half);
+    }
+  });
+}
+
+void CpuBackend::WriteKv(const Activations& qkv, int k_col, int v_col, std::span<const SequenceRows> batch,
+                         const KvLayer& kv) {
+  const KvLayout& layout = *kv.layout;
+  const size_t token_bytes = size_t(layout.head_dim) * SizeOf(layout.dtype);
+  const size_t half_block = layout.block_bytes() / 2;
+  const auto round = kernels_.round[Index(layout.dtype)];
+  for (const SequenceRows& sequence : batch) {
+    ForRows(sequence.rows, size_t(2) * layout.kv_heads * layout.head_dim, [&](int r) {
+      const int position = sequence.start_position + r;
+      const PageId page = sequence.pages[position / layout.page_tokens];
+      std::byte* const token =
+          kv.blocks + ToIndex(page) * layout.block_bytes() + position % layout.page_tokens * token_bytes;
+      const float* const row = Of(qkv).row(sequence.first_row + r);
+      for (int h = 0; h < layout.kv_heads; ++h) {
+        std::byte* const k = token + h * layout.head_bytes();
+        const size_t col = size_t(h) * layout.head_dim;
+        round(row + k_col + col, layout.head_dim, k);
+        round(row + v_col + col, layout.head_dim, k + half_block);
+      }
+    });
+  }
+}
+
+std::vector<CpuBackend::AttentionPiece> CpuBackend::CutAttention(std::span<const SequenceRows> batch, int kv_heads,
+                                                                 int group) const {
+  const int queries = std::max(1, kAttentionRows / group);
+  std::vector<AttentionPiece> pieces;
+  for (const SequenceRows& sequence : batch) {
+    for (int first = 0; first < sequence.rows; first += queries) {
+      for (int head = 0; head < kv_heads; ++head) {
+        pieces.push_back({&sequence, head, first, std::min(queries, sequence.rows - first)});
+      }
+    }
+  }
+  return pieces;
+}
+
+void CpuBackend::Attention(const Activations& qkv, int heads, std::span<const SequenceRows> batch, const KvLayer& kv,
+                           Activations& out) {
+  const KvLayout& layout = *kv.layout;
+  const int head_dim = layout.head_dim;
+  const int group = heads / layout.kv_heads;
+  assert(group * layout.kv_heads == heads && heads * head_dim <= qkv.cols() && heads * head_dim <= out.cols());
+  const std::vector<AttentionPiece> pieces = CutAttention(batch, layout.kv_heads, group);
+  size_t work = 0;
+  for (const AttentionPiece& piece : pieces) {
+    work += size_t(piece.queries) * group * (piece.sequence->start_position + piece.first_query + 1) * head_dim * 2;
+  }
+  const size_t scratch = kernels_.attention_scratch(std::max(kAttentionRows, group), head_dim);
+  Parallel(work, [&](int thread, int threads) {
+    // Later pieces of a prompt see more tokens: dealt out one by one, every thread gets some of each.
+    for (size_t i = thread; i < pieces.size(); i += threads) {
+      const AttentionPiece& piece = pieces[i];
+      const SequenceRows& sequence = *piece.sequence;
+      const int row = sequence.first_row + piece.first_query;
+      const size_t col = size_t(piece.kv_head) * group * head_dim;
+      kernels_.attention[Index(layout.dtype)]({.q = Of(qkv).row(row) + col,
+                                               .out = Of(out).row(row) + col,
+                                               .q_stride = size_t(qkv.cols()),
+                                               .out_stride = size_t(out.cols()),
+                                               .queries = piece.queries,
+                                               .group = group,
+                                               .head_dim = head_dim,
+                                               .start_position = sequence.start_position + piece.first_query,
+                                               .blocks = kv.blocks + piece.kv_head * layout.head_bytes(),
+                                               .block_bytes = layout.block_bytes(),
+                                               .v_offset = layout.block_bytes() / 2,
+                                               .pages = sequence.pages.data(),
+                                               .page_tokens = layout.page_tokens,
+                                               .scratch = Scratch(thread, scratch)});
+    }
+  });
+}
+
+void CpuBackend::GatherRows(const Activations& x, std::span<const int> rows, Activations& out) {
+  assert(x.cols() == out.cols() && rows.size() <= static_cast<size_t>(out.capacity_rows()));
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::memmove(Of(out).row(static_cast<int>(i)), Of(x).row(rows[i]), size_t(x.cols()) * sizeof(float));
+  }
+}
+
+}  // namespace cpu
+
+absl::StatusOr<std::unique_ptr<Backend>> CreateCpuBackend(const CpuBackendOptions& options) {
+  BATON_ASSIGN_OR_RETURN(const cpu::KernelTable* kernels, cpu::FindKernels(options.kernels));
+  BATON_ASSIGN_OR_RETURN(std::unique_ptr<cpu::ThreadPool> threads,
+                         cpu::ThreadPool::Create(options.threads, options.cpus));
+  return std::make_unique<cpu::CpuBackend>(*kernels, std::move(threads));
+}
+
+}  // namespace baton

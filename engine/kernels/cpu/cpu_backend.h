@@ -1,0 +1,69 @@
+// The Backend on this machine's CPUs: kernels of one family, run by a pool of compute threads. See
+// engine/kernels/backend.h.
+//
+// This class cuts the work of a call into pieces for the threads; how it is cut never shows in the results.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/kernels/backend.h"
+#include "engine/kernels/cpu/kernel_table.h"
+#include "engine/kernels/cpu/thread_pool.h"
+
+namespace baton::cpu {
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> threads);
+
+  std::string_view family() const override { return kernels_.family; }
+  int revision() const override { return 1; }
+
+  absl::StatusOr<std::unique_ptr<Matrix>> Pack(const TensorView& weights) override;
+  absl::StatusOr<std::unique_ptr<Matrix>> PackStacked(std::span<const TensorView> weights) override;
+  std::vector<float> Vector(const TensorView& weights) override;
+  absl::StatusOr<std::unique_ptr<Activations>> Allocate(int capacity_rows, int cols) override;
+  float* HostData(Activations& x) override;
+
+  void Embed(const Matrix& table, std::span<const TokenId> ids, Activations& out) override;
+  void RmsNorm(const Activations& x, int rows, std::span<const float> weight, float eps, Activations& out) override;
+  void MatMul(const Matrix& w, const Activations& x, int rows, Activations& out) override;
+  void Add(Activations& x, const Activations& y, int rows) override;
+  void SiluMul(const Activations& x, int rows, Activations& out) override;
+  void HeadNorm(Activations& x, int rows, int first_col, int heads, int head_dim, std::span<const float> weight,
+                float eps) override;
+  void Rope(Activations& x, std::span<const int> positions, int first_col, int heads, const RopeTable& table) override;
+  void WriteKv(const Activations& qkv, int k_col, int v_col, std::span<const SequenceRows> batch,
+               const KvLayer& kv) override;
+  void Attention(const Activations& qkv, int heads, std::span<const SequenceRows> batch, const KvLayer& kv,
+                 Activations& out) override;
+  void GatherRows(const Activations& x, std::span<const int> rows, Activations& out) override;
+
+ private:
+  // Some of the query rows of one sequence and one KV head.
+  struct AttentionPiece {
+    const SequenceRows* sequence;
+    int kv_head;
+    int first_query;
+    int queries;
+  };
+  std::vector<AttentionPiece> CutAttention(std::span<const SequenceRows> batch, int kv_heads, int group) const;
+
+  // Calls f(row) for every row, each thread a share of neighbours; on the calling thread alone if there is little to
+  // do.
+  template <typename F>
+  void ForRows(int rows, size_t work_per_row, F f);
+  // Calls f(thread, threads) on each thread, or f(0, 1) if `work` (in multiply-adds, about) is not worth waking them.
+  template <typename F>
+  void Parallel(size_t work, F f);
+  float* Scratch(int thread, size_t floats);
+
+  const KernelTable& kernels_;
+  const std::unique_ptr<ThreadPool> threads_;
+  std::vector<std::vector<float>> scratch_;  // one per thread, which alone touches it
+};
+
+}  // namespace baton::cpu

@@ -1,0 +1,74 @@
+// AVX2 with FMA and F16C: every x86 server since 2013.
+
+#include <immintrin.h>
+
+#include "engine/kernels/cpu/table-inl.h"
+
+namespace baton::cpu {
+namespace avx2 {
+
+struct Vec {
+  static constexpr int kLanes = 8;
+  static constexpr int kPanelVectors = 2;
+  static constexpr int kTileRows = 6;
+  static constexpr int kDotRows = 2;
+
+  static BATON_INLINE Vec Zero() { return {_mm256_setzero_ps()}; }
+  static BATON_INLINE Vec Set(float x) { return {_mm256_set1_ps(x)}; }
+  static BATON_INLINE Vec Load(const float* p) { return {_mm256_loadu_ps(p)}; }
+  static BATON_INLINE Vec Load(const F16* p) { return {_mm256_cvtph_ps(LoadHalves(p))}; }
+  static BATON_INLINE Vec Load(const BF16* p) {
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(LoadHalves(p)), 16))};
+  }
+
+  BATON_INLINE void Store(float* p) const { _mm256_storeu_ps(p, floats); }
+  BATON_INLINE void Store(F16* p) const {
+    StoreHalves(_mm256_cvtps_ph(floats, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), p);
+  }
+  BATON_INLINE void Store(BF16* p) const {
+    const __m256i bits = _mm256_castps_si256(floats);
+    const __m256i high = _mm256_srli_epi32(bits, 16);
+    const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    const __m256i rounded =
+        _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(floats, floats, _CMP_UNORD_Q));
+    const __m256i words = _mm256_blendv_epi8(rounded, _mm256_or_si256(high, _mm256_set1_epi32(0x40)), nan);
+    // Both 128-bit halves of the packed result hold their own four values twice.
+    const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(words, words), 0b1000);
+    StoreHalves(_mm256_castsi256_si128(packed), p);
+  }
+
+  friend BATON_INLINE Vec operator+(Vec a, Vec b) { return {_mm256_add_ps(a.floats, b.floats)}; }
+  friend BATON_INLINE Vec operator-(Vec a, Vec b) { return {_mm256_sub_ps(a.floats, b.floats)}; }
+  friend BATON_INLINE Vec operator*(Vec a, Vec b) { return {_mm256_mul_ps(a.floats, b.floats)}; }
+  friend BATON_INLINE Vec operator/(Vec a, Vec b) { return {_mm256_div_ps(a.floats, b.floats)}; }
+  static BATON_INLINE Vec Fma(Vec a, Vec b, Vec c) { return {_mm256_fmadd_ps(a.floats, b.floats, c.floats)}; }
+  static BATON_INLINE Vec Max(Vec a, Vec b) { return {_mm256_max_ps(a.floats, b.floats)}; }
+  static BATON_INLINE Vec IfLess(Vec a, Vec b, Vec x, Vec y) {
+    return {_mm256_blendv_ps(y.floats, x.floats, _mm256_cmp_ps(a.floats, b.floats, _CMP_LT_OQ))};
+  }
+  static BATON_INLINE Vec ScaleByPowerOfTwo(Vec a, Vec n) {
+    const __m256i exponent = _mm256_slli_epi32(_mm256_castps_si256(n.floats), 23);
+    return {_mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a.floats), exponent))};
+  }
+  static BATON_INLINE float Sqrt(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
+  static BATON_INLINE void Sums4(Vec a, Vec b, Vec c, Vec d, float* out) {
+    // Neighbours, then neighbours of those, then the two halves.
+    const __m256 ab = _mm256_hadd_ps(a.floats, b.floats);
+    const __m256 cd = _mm256_hadd_ps(c.floats, d.floats);
+    const __m256 abcd = _mm256_hadd_ps(ab, cd);
+    _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1)));
+  }
+
+  __m256 floats;
+
+ private:
+  static BATON_INLINE __m128i LoadHalves(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
+  static BATON_INLINE void StoreHalves(__m128i halves, void* p) { _mm_storeu_si128(static_cast<__m128i*>(p), halves); }
+};
+
+}  // namespace avx2
+
+constinit const KernelTable kAvx2Kernels = MakeTable<avx2::Vec>("avx2");
+
+}  // namespace baton::cpu

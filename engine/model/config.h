@@ -1,0 +1,51 @@
+// What a model's config.json says, checked and in our words.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "engine/types.h"
+
+namespace baton {
+
+enum class Architecture : uint8_t { kLlama, kQwen3 };
+
+struct RopeConfig {
+  enum class Scaling : uint8_t { kNone, kLinear, kLlama3 };
+  double theta = 10000.0;
+  Scaling scaling = Scaling::kNone;
+  double factor = 1.0;  // kLinear and kLlama3
+  // kLlama3 only:
+  double low_freq_factor = 1.0;
+  double high_freq_factor = 4.0;
+  double original_max_position = 8192;
+};
+
+struct ModelConfig {
+  Architecture architecture = Architecture::kLlama;
+  std::string architecture_name;  // as in the file: "LlamaForCausalLM"
+  int hidden_size = 0;
+  int layers = 0;
+  int heads = 0;
+  int kv_heads = 0;
+  int head_dim = 0;
+  int ffn_size = 0;
+  int vocab_size = 0;
+  int max_positions = 0;
+  float rms_norm_eps = 1e-5f;
+  bool tied_embeddings = false;
+  bool qk_norm = false;  // Qwen3: RMSNorm over head_dim of each q and k head, before RoPE
+  RopeConfig rope;
+  DType weights_dtype = DType::kF32;  // torch_dtype, a hint; each tensor says its own
+};
+
+// From the text of config.json; `origin` names the file in errors. UNIMPLEMENTED names an unknown architecture,
+// activation or scaling; INVALID_ARGUMENT names the field and what was expected.
+absl::StatusOr<ModelConfig> ParseModelConfig(std::string_view json, std::string_view origin);
+
+// One line of all that decides what a model of this config computes, for fingerprints.
+std::string ComputationText(const ModelConfig& config);
+
+}  // namespace baton

@@ -1,0 +1,142 @@
+#include "engine/model/decoder.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "common/status_macros.h"
+#include "engine/model/rope.h"
+
+namespace baton {
+namespace {
+
+// Logits are computed this many rows at a time: with every position wanted they would dwarf all other activations.
+constexpr int kHeadRows = 32;
+constexpr int kRowsStep = 64;
+
+}  // namespace
+
+Decoder::Decoder(ModelConfig config, KvLayout kv_layout, std::string numerics_id, std::unique_ptr<Backend> backend,
+                 ModelWeights weights)
+    : config_(std::move(config)),
+      kv_layout_(kv_layout),
+      numerics_id_(std::move(numerics_id)),
+      backend_(std::move(backend)),
+      weights_(std::move(weights)),
+      rope_(BuildRopeTable(config_.rope, config_.head_dim, config_.max_positions)) {}
+
+absl::Status Decoder::Forward(std::span<const SequenceInput> batch, PagePool& pool, const LayerDone& layer_done,
+                              ForwardOutput& output) {
+  if (!(pool.layout() == kv_layout_)) {
+    return absl::InvalidArgumentError("expected a page pool of this model's KV layout");
+  }
+  BATON_ASSIGN_OR_RETURN(const RaggedBatch rows, LayOutRows(batch, config_, kv_layout_, pool.pages_total()));
+  if (rows.rows() == 0) return absl::InvalidArgumentError("expected at least one sequence in the batch");
+  BATON_RETURN_IF_ERROR(Reserve(rows.rows()));
+  Scratch& s = scratch_;
+
+  backend_->Embed(*weights_.embedding, rows.tokens, *s.residual);
+  for (int layer = 0; layer < config_.layers; ++layer) {
+    const LayerWeights& weights = weights_.layers[layer];
+    const KvLayer kv = {pool.block(layer, PageId{0}), &kv_layout_};
+    WriteLayerKv(weights, rows, kv);
+    if (layer_done) layer_done(layer);
+    if (layer + 1 < config_.layers) {
+      backend_->Attention(*s.qkv, config_.heads, rows.sequences, kv, *s.attention);
+      AddAttentionOutput(weights, *s.attention, *s.residual, rows.rows());
+      AddMlp(weights, *s.residual, rows.rows());
+    } else if (rows.wanted() > 0) {
+      // Past the last K and V only the wanted rows matter. Each row's bits are its own, so leaving others out is
+      // allowed.
+      backend_->Attention(*s.qkv, config_.heads, rows.wanted_sequences, kv, *s.attention);
+      backend_->GatherRows(*s.attention, rows.wanted_rows, *s.wanted_attention);
+      backend_->GatherRows(*s.residual, rows.wanted_rows, *s.wanted_residual);
+      AddAttentionOutput(weights, *s.wanted_attention, *s.wanted_residual, rows.wanted());
+      AddMlp(weights, *s.wanted_residual, rows.wanted());
+    }
+  }
+  ReadOutput(rows, output);
+  return absl::OkStatus();
+}
+
+// Leaves q of all rows, rotated, in scratch_.qkv, and k and v in the pages.
+void Decoder::WriteLayerKv(const LayerWeights& weights, const RaggedBatch& batch, const KvLayer& kv) {
+  const int rows = batch.rows();
+  const int k_col = config_.heads * config_.head_dim;
+  const int v_col = k_col + config_.kv_heads * config_.head_dim;
+  Activations& qkv = *scratch_.qkv;
+  backend_->RmsNorm(*scratch_.residual, rows, weights.attention_norm, config_.rms_norm_eps, *scratch_.normed);
+  backend_->MatMul(*weights.qkv, *scratch_.normed, rows, qkv);
+  if (config_.qk_norm) {
+    backend_->HeadNorm(qkv, rows, 0, config_.heads, config_.head_dim, weights.q_norm, config_.rms_norm_eps);
+    backend_->HeadNorm(qkv, rows, k_col, config_.kv_heads, config_.head_dim, weights.k_norm, config_.rms_norm_eps);
+  }
+  backend_->Rope(qkv, batch.positions, 0, config_.heads + config_.kv_heads, rope_);  // q and k are neighbours
+  backend_->WriteKv(qkv, k_col, v_col, batch.sequences, kv);
+}
+
+void Decoder::AddAttentionOutput(const LayerWeights& weights, const Activations& attention, Activations& residual,
+                                 int rows) {
+  backend_->MatMul(*weights.output, attention, rows, *scratch_.normed);
+  backend_->Add(residual, *scratch_.normed, rows);
+}
+
+void Decoder::AddMlp(const LayerWeights& weights, Activations& residual, int rows) {
+  Scratch& s = scratch_;
+  backend_->RmsNorm(residual, rows, weights.mlp_norm, config_.rms_norm_eps, *s.normed);
+  backend_->MatMul(*weights.gate_up, *s.normed, rows, *s.gate_up);
+  backend_->SiluMul(*s.gate_up, rows, *s.gated);
+  backend_->MatMul(*weights.down, *s.gated, rows, *s.normed);
+  backend_->Add(residual, *s.normed, rows);
+}
+
+// From the wanted rows' residual to the caller's memory.
+void Decoder::ReadOutput(const RaggedBatch& batch, ForwardOutput& output) {
+  const int hidden = config_.hidden_size;
+  const int vocab = config_.vocab_size;
+  output.width = batch.hidden_rows.empty() ? vocab : std::max(vocab, hidden);
+  output.rows = batch.outputs;
+  output.values.resize(size_t(batch.wanted()) * output.width);
+  if (batch.wanted() == 0) return;
+
+  Scratch& s = scratch_;
+  backend_->RmsNorm(*s.wanted_residual, batch.wanted(), weights_.final_norm, config_.rms_norm_eps, *s.normed);
+  const auto copy_row = [&](const float* from, int columns, int row) {
+    std::copy_n(from, columns, output.values.begin() + static_cast<ptrdiff_t>(row) * output.width);
+  };
+  const float* normed = backend_->HostData(*s.normed);
+  for (const int row : batch.hidden_rows) copy_row(normed + size_t(row) * hidden, hidden, row);
+
+  std::span<const int> left = batch.logit_rows;
+  while (!left.empty()) {
+    const std::span<const int> rows = left.first(std::min<size_t>(kHeadRows, left.size()));
+    left = left.subspan(rows.size());
+    backend_->GatherRows(*s.normed, rows, *s.head_input);
+    backend_->MatMul(weights_.head(), *s.head_input, static_cast<int>(rows.size()), *s.logits);
+    const float* logits = backend_->HostData(*s.logits);
+    for (size_t i = 0; i < rows.size(); ++i) copy_row(logits + i * vocab, vocab, rows[i]);
+  }
+}
+
+absl::Status Decoder::Reserve(int rows) {
+  if (rows <= scratch_.capacity_rows) return absl::OkStatus();
+  scratch_ = Scratch();  // first give the smaller ones back
+  Scratch s;
+  const int capacity = (rows + kRowsStep - 1) / kRowsStep * kRowsStep;
+  const int q_size = config_.heads * config_.head_dim;
+  const int kv_size = config_.kv_heads * config_.head_dim;
+  BATON_ASSIGN_OR_RETURN(s.residual, backend_->Allocate(capacity, config_.hidden_size));
+  BATON_ASSIGN_OR_RETURN(s.normed, backend_->Allocate(capacity, config_.hidden_size));
+  BATON_ASSIGN_OR_RETURN(s.qkv, backend_->Allocate(capacity, q_size + 2 * kv_size));
+  BATON_ASSIGN_OR_RETURN(s.attention, backend_->Allocate(capacity, q_size));
+  BATON_ASSIGN_OR_RETURN(s.gate_up, backend_->Allocate(capacity, 2 * config_.ffn_size));
+  BATON_ASSIGN_OR_RETURN(s.gated, backend_->Allocate(capacity, config_.ffn_size));
+  BATON_ASSIGN_OR_RETURN(s.wanted_residual, backend_->Allocate(capacity, config_.hidden_size));
+  BATON_ASSIGN_OR_RETURN(s.wanted_attention, backend_->Allocate(capacity, q_size));
+  BATON_ASSIGN_OR_RETURN(s.head_input, backend_->Allocate(kHeadRows, config_.hidden_size));
+  BATON_ASSIGN_OR_RETURN(s.logits, backend_->Allocate(kHeadRows, config_.vocab_size));
+  s.capacity_rows = capacity;
+  scratch_ = std::move(s);
+  return absl::OkStatus();
+}
+
+}  // namespace baton

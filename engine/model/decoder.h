@@ -1,0 +1,60 @@
+// The decoder-only transformer that Llama and Qwen3 share: Model's one implementation.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/kernels/backend.h"
+#include "engine/model/model.h"
+#include "engine/model/ragged_batch.h"
+#include "engine/model/weights.h"
+
+namespace baton {
+
+// The activations of a pass, kept from pass to pass and made larger when a batch has more rows than any before: the
+// token budget of whoever calls Forward bounds them.
+struct Scratch {
+  int capacity_rows = 0;
+  std::unique_ptr<Activations> residual;          // [rows, hidden]
+  std::unique_ptr<Activations> normed;            // [rows, hidden] input of a block, then its output
+  std::unique_ptr<Activations> qkv;               // [rows, (heads + 2 kv_heads) * head_dim]
+  std::unique_ptr<Activations> attention;         // [rows, heads * head_dim]
+  std::unique_ptr<Activations> gate_up;           // [rows, 2 * ffn]
+  std::unique_ptr<Activations> gated;             // [rows, ffn]
+  std::unique_ptr<Activations> wanted_residual;   // [rows, hidden] the wanted rows alone
+  std::unique_ptr<Activations> wanted_attention;  // [rows, heads * head_dim]
+  std::unique_ptr<Activations> head_input;        // [head rows, hidden]
+  std::unique_ptr<Activations> logits;            // [head rows, vocab]
+};
+
+class Decoder final : public Model {
+ public:
+  Decoder(ModelConfig config, KvLayout kv_layout, std::string numerics_id, std::unique_ptr<Backend> backend,
+          ModelWeights weights);
+
+  const ModelConfig& config() const override { return config_; }
+  const KvLayout& kv_layout() const override { return kv_layout_; }
+  const std::string& numerics_id() const override { return numerics_id_; }
+  std::string_view kernel_family() const override { return backend_->family(); }
+  size_t weight_bytes() const override { return weights_.bytes(); }
+
+  absl::Status Forward(std::span<const SequenceInput> batch, PagePool& pool, const LayerDone& layer_done,
+                       ForwardOutput& output) override;
+
+ private:
+  absl::Status Reserve(int rows);
+  void WriteLayerKv(const LayerWeights& weights, const RaggedBatch& batch, const KvLayer& kv);
+  void AddAttentionOutput(const LayerWeights& weights, const Activations& attention, Activations& residual, int rows);
+  void AddMlp(const LayerWeights& weights, Activations& residual, int rows);
+  void ReadOutput(const RaggedBatch& batch, ForwardOutput& output);
+
+  const ModelConfig config_;
+  const KvLayout kv_layout_;
+  const std::string numerics_id_;
+  const std::unique_ptr<Backend> backend_;
+  const ModelWeights weights_;
+  const RopeTable rope_;
+  Scratch scratch_;
+};
+
+}  // namespace baton

@@ -1,0 +1,49 @@
+#include "engine/model/model.h"
+
+#include "absl/status/status.h"
+#include "common/status_macros.h"
+#include "common/strings.h"
+#include "engine/formats/checkpoint.h"
+#include "engine/formats/file.h"
+#include "engine/model/decoder.h"
+#include "engine/model/weights.h"
+
+namespace baton {
+namespace {
+
+constexpr size_t kMaxConfigBytes = size_t{1} << 20;
+constexpr int kMaxPageTokens = 1024;
+
+// For instance "LlamaForCausalLM-0f3a...-bf16/kv-f32x16/avx2-1/tp1".
+std::string NumericsId(const ModelConfig& config, const ModelWeights& weights, std::string_view fingerprint,
+                       const KvLayout& layout, const Backend& backend) {
+  return Concat(config.architecture_name, "-", fingerprint, "-", Name(weights.dtype), "/kv-", Name(layout.dtype), "x",
+                layout.page_tokens, "/", backend.family(), "-", backend.revision(), "/tp1");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Model>> Model::Load(const std::filesystem::path& folder, const ModelOptions& options) {
+  if (options.page_tokens < 1 || options.page_tokens > kMaxPageTokens) {
+    return absl::InvalidArgumentError(
+        Concat("page_tokens is ", options.page_tokens, ", expected 1 to ", kMaxPageTokens));
+  }
+  BATON_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
+                         CreateCpuBackend({options.threads, options.cpus, options.kernels}));
+
+  const std::filesystem::path config_path = folder / "config.json";
+  BATON_ASSIGN_OR_RETURN(const std::string config_text, ReadTextFile(config_path, kMaxConfigBytes));
+  BATON_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(config_text, config_path.string()));
+  BATON_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(folder));
+  BATON_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(config, checkpoint, *backend));
+
+  const DType default_kv = weights.dtype == DType::kF32 ? DType::kF32 : DType::kBF16;
+  const KvLayout layout = {config.layers, config.kv_heads, config.head_dim, options.page_tokens,
+                           options.kv_dtype.value_or(default_kv)};
+  std::string numerics_id =
+      NumericsId(config, weights, ModelFingerprint(ComputationText(config), checkpoint.tensors()), layout, *backend);
+  return std::make_unique<Decoder>(std::move(config), layout, std::move(numerics_id), std::move(backend),
+                                   std::move(weights));
+}
+
+}  // namespace baton

@@ -1,0 +1,88 @@
+// A Model is a loaded set of weights and the one forward pass over a ragged batch that serves prefill and decode alike.
+//
+// Bit for bit, what it computes for a sequence depends on that sequence's tokens and positions alone: not on the other
+// sequences of the batch, on how the prompt was cut into chunks, or on the number of threads (docs/architecture.md,
+// "Numerics").
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/kv/layout.h"
+#include "engine/kv/page_pool.h"
+#include "engine/model/config.h"
+#include "engine/types.h"
+
+namespace baton {
+
+struct ModelOptions {
+  int threads = 1;                     // compute threads, the caller's included
+  std::vector<int> cpus = {};          // pin them there, one each; empty: unpinned
+  std::string kernels = "auto";        // auto | scalar | avx2 | avx512
+  std::optional<DType> kv_dtype = {};  // default: bf16 for 16-bit weights, else f32
+  int page_tokens = 16;
+};
+
+enum class Want : uint8_t {
+  kNothing,     // KV only: a chunk before the last
+  kLastLogits,  // of the last new token
+  kAllLogits,   // of every new token
+  kLastHidden,  // after the final norm, of the last new token
+};
+
+// One entry of the ragged batch. Spans must outlive the call.
+struct SequenceInput {
+  std::span<const TokenId> tokens;  // the new tokens, at least one
+  int start_position = 0;           // of tokens[0]; everything before is in the pages
+  std::span<const PageId> pages;    // in position order; cover start_position + tokens.size()
+  Want want = Want::kLastLogits;
+};
+
+// Where a sequence's rows are in ForwardOutput::values.
+struct OutputRows {
+  int first = 0;
+  int count = 0;
+};
+
+// Reused from call to call, to keep its memory.
+struct ForwardOutput {
+  // vocab_size, or hidden_size if that is more and hidden states were wanted; a row uses the first values of its kind.
+  int width = 0;
+  std::vector<float> values;     // [rows, width]
+  std::vector<OutputRows> rows;  // one per sequence of the batch
+  std::span<const float> row(int r) const { return {values.data() + size_t(r) * width, size_t(width)}; }
+};
+
+// Called on the thread that called Forward once K and V of `layer` are in the pages for every sequence of the batch,
+// while the rest of the pass is still to come. What streams KV out hangs here: it must return quickly.
+using LayerDone = std::function<void(int layer)>;
+
+class Model {
+ public:
+  // Loads a Hugging Face folder. NOT_FOUND, INVALID_ARGUMENT or UNIMPLEMENTED name the file, field or tensor and what
+  // was expected.
+  static absl::StatusOr<std::unique_ptr<Model>> Load(const std::filesystem::path& folder, const ModelOptions& options);
+  virtual ~Model() = default;
+
+  virtual const ModelConfig& config() const = 0;
+  virtual const KvLayout& kv_layout() const = 0;
+  // Two workers with the same id compute the same bits: weights, dtypes, page size, kernel family and revision.
+  virtual const std::string& numerics_id() const = 0;
+  virtual std::string_view kernel_family() const = 0;
+  virtual size_t weight_bytes() const = 0;
+
+  // Runs `batch` against `pool` (of this model's kv_layout()). Not thread-safe: one call at a time. Fails with
+  // INVALID_ARGUMENT, and computes nothing, when a token, position or page is out of range.
+  virtual absl::Status Forward(std::span<const SequenceInput> batch, PagePool& pool, const LayerDone& layer_done,
+                               ForwardOutput& output) = 0;
+};
+
+}  // namespace baton

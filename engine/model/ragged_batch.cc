@@ -1,0 +1,84 @@
+#include "engine/model/ragged_batch.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "common/status_macros.h"
+#include "common/strings.h"
+
+namespace baton {
+namespace {
+
+constexpr int64_t kMaxRows = int64_t{1} << 20;
+
+absl::Status Check(const SequenceInput& sequence, const ModelConfig& config, const KvLayout& layout,
+                   uint32_t pages_total) {
+  if (sequence.tokens.empty()) return absl::InvalidArgumentError("expected at least one new token");
+  for (const TokenId token : sequence.tokens) {
+    if (token < 0 || token >= config.vocab_size) {
+      return absl::InvalidArgumentError(Concat("token ", token, " is outside the vocabulary of ", config.vocab_size));
+    }
+  }
+  const int64_t end = int64_t{sequence.start_position} + static_cast<int64_t>(sequence.tokens.size());
+  if (sequence.start_position < 0 || end > config.max_positions) {
+    return absl::InvalidArgumentError(
+        Concat("positions [", sequence.start_position, ", ", end, ") are outside the model's ", config.max_positions));
+  }
+  const auto pages = static_cast<size_t>(layout.pages_for(static_cast<int>(end)));
+  if (sequence.pages.size() < pages) {
+    return absl::InvalidArgumentError(Concat(end, " tokens need ", pages, " pages, got ", sequence.pages.size()));
+  }
+  for (const PageId page : sequence.pages.first(pages)) {
+    if (ToIndex(page) >= pages_total) {
+      return absl::InvalidArgumentError(Concat("page ", ToIndex(page), " is outside the pool of ", pages_total));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Of a sequence's rows, those whose outcome it wants: always the last ones.
+SequenceRows WantedOf(const SequenceRows& sequence, Want want) {
+  const int count = want == Want::kNothing ? 0 : want == Want::kAllLogits ? sequence.rows : 1;
+  const int skipped = sequence.rows - count;
+  return {sequence.first_row + skipped, count, sequence.start_position + skipped, sequence.pages};
+}
+
+void Append(const SequenceInput& input, RaggedBatch& rows) {
+  const SequenceRows sequence = {rows.rows(), static_cast<int>(input.tokens.size()), input.start_position, input.pages};
+  rows.sequences.push_back(sequence);
+  rows.tokens.insert(rows.tokens.end(), input.tokens.begin(), input.tokens.end());
+  for (int i = 0; i < sequence.rows; ++i) rows.positions.push_back(input.start_position + i);
+
+  const SequenceRows wanted = WantedOf(sequence, input.want);
+  rows.outputs.push_back({rows.wanted(), wanted.rows});
+  if (wanted.rows == 0) return;
+  rows.wanted_sequences.push_back(wanted);
+  std::vector<int>& of_kind = input.want == Want::kLastHidden ? rows.hidden_rows : rows.logit_rows;
+  for (int i = 0; i < wanted.rows; ++i) {
+    of_kind.push_back(rows.wanted());
+    rows.wanted_rows.push_back(wanted.first_row + i);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<RaggedBatch> LayOutRows(std::span<const SequenceInput> batch, const ModelConfig& config,
+                                       const KvLayout& layout, uint32_t pages_total) {
+  int64_t rows_total = 0;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (const absl::Status status = Check(batch[i], config, layout, pages_total); !status.ok()) {
+      return absl::InvalidArgumentError(Concat("sequence ", i, " of the batch: ", status.message()));
+    }
+    rows_total += static_cast<int64_t>(batch[i].tokens.size());
+  }
+  if (rows_total > kMaxRows) {
+    return absl::InvalidArgumentError(Concat("the batch has ", rows_total, " tokens, expected at most ", kMaxRows));
+  }
+  RaggedBatch rows;
+  rows.tokens.reserve(rows_total);
+  rows.positions.reserve(rows_total);
+  for (const SequenceInput& sequence : batch) Append(sequence, rows);
+  return rows;
+}
+
+}  // namespace baton

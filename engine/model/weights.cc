@@ -1,0 +1,130 @@
+#include "engine/model/weights.h"
+
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_join.h"
+#include "common/status_macros.h"
+#include "common/strings.h"
+
+namespace baton {
+namespace {
+
+// Gives tensors by name once their shape and dtype are as expected, and remembers which were asked for.
+class TensorReader {
+ public:
+  TensorReader(const Checkpoint& checkpoint, Backend& backend) : checkpoint_(checkpoint), backend_(backend) {}
+
+  absl::StatusOr<TensorView> View(const std::string& name, const std::vector<int64_t>& shape) {
+    used_.insert(name);
+    const Tensor* tensor = checkpoint_.Find(name);
+    if (tensor == nullptr) return Error(name, Concat("is missing, expected ", ShapeText(shape)));
+    if (tensor->shape != shape) {
+      return Error(name, Concat("has shape ", ShapeText(tensor->shape), ", expected ", ShapeText(shape)));
+    }
+    if (!tensor->dtype.has_value()) {
+      return Error(name, Concat("has dtype ", tensor->dtype_name, ", expected F32, F16 or BF16"));
+    }
+    const int rows = shape.size() == 1 ? 1 : static_cast<int>(shape.front());
+    return TensorView{tensor->data.data(), *tensor->dtype, rows, static_cast<int>(shape.back())};
+  }
+
+  absl::StatusOr<std::vector<float>> Vector(const std::string& name, int size) {
+    BATON_ASSIGN_OR_RETURN(const TensorView view, View(name, {size}));
+    return backend_.Vector(view);
+  }
+
+  absl::StatusOr<std::unique_ptr<Matrix>> Packed(const std::string& name, int outputs, int inputs) {
+    BATON_ASSIGN_OR_RETURN(const TensorView view, View(name, {outputs, inputs}));
+    return backend_.Pack(view);
+  }
+
+  // A tensor that the model does not use would mean that it is another model than its config says.
+  absl::Status CheckAllUsed(const ModelConfig& config) const {
+    for (const Tensor& tensor : checkpoint_.tensors()) {
+      const bool harmless =
+          tensor.name.ends_with(".rotary_emb.inv_freq") || (config.tied_embeddings && tensor.name == "lm_head.weight");
+      if (!harmless && !used_.contains(tensor.name)) {
+        return Error(tensor.name, Concat("is not part of a ", config.architecture_name, " of ", config.layers,
+                                         " layers as config.json describes it"));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  static std::string ShapeText(const std::vector<int64_t>& shape) {
+    return Concat("[", absl::StrJoin(shape, ", "), "]");
+  }
+  absl::Status Error(std::string_view name, std::string_view what) const {
+    return absl::InvalidArgumentError(Concat(checkpoint_.origin(), ": tensor ", name, " ", what));
+  }
+
+  const Checkpoint& checkpoint_;
+  Backend& backend_;
+  std::set<std::string> used_;
+};
+
+absl::StatusOr<LayerWeights> LoadLayer(const ModelConfig& config, int index, TensorReader& tensors, Backend& backend) {
+  const int hidden = config.hidden_size;
+  const int q_size = config.heads * config.head_dim;
+  const int kv_size = config.kv_heads * config.head_dim;
+  const std::string layer = Concat("model.layers.", index, ".");
+  const std::string attention = layer + "self_attn.";
+  const std::string mlp = layer + "mlp.";
+  LayerWeights weights;
+
+  BATON_ASSIGN_OR_RETURN(weights.attention_norm, tensors.Vector(layer + "input_layernorm.weight", hidden));
+  BATON_ASSIGN_OR_RETURN(const TensorView q, tensors.View(attention + "q_proj.weight", {q_size, hidden}));
+  BATON_ASSIGN_OR_RETURN(const TensorView k, tensors.View(attention + "k_proj.weight", {kv_size, hidden}));
+  BATON_ASSIGN_OR_RETURN(const TensorView v, tensors.View(attention + "v_proj.weight", {kv_size, hidden}));
+  BATON_ASSIGN_OR_RETURN(weights.qkv, backend.PackStacked(std::vector{q, k, v}));
+  if (config.qk_norm) {
+    BATON_ASSIGN_OR_RETURN(weights.q_norm, tensors.Vector(attention + "q_norm.weight", config.head_dim));
+    BATON_ASSIGN_OR_RETURN(weights.k_norm, tensors.Vector(attention + "k_norm.weight", config.head_dim));
+  }
+  BATON_ASSIGN_OR_RETURN(weights.output, tensors.Packed(attention + "o_proj.weight", hidden, q_size));
+
+  BATON_ASSIGN_OR_RETURN(weights.mlp_norm, tensors.Vector(layer + "post_attention_layernorm.weight", hidden));
+  BATON_ASSIGN_OR_RETURN(const TensorView gate, tensors.View(mlp + "gate_proj.weight", {config.ffn_size, hidden}));
+  BATON_ASSIGN_OR_RETURN(const TensorView up, tensors.View(mlp + "up_proj.weight", {config.ffn_size, hidden}));
+  BATON_ASSIGN_OR_RETURN(weights.gate_up, backend.PackStacked(std::vector{gate, up}));
+  BATON_ASSIGN_OR_RETURN(weights.down, tensors.Packed(mlp + "down_proj.weight", hidden, config.ffn_size));
+  return weights;
+}
+
+}  // namespace
+
+size_t ModelWeights::bytes() const {
+  size_t bytes = embedding->bytes() + final_norm.size() * sizeof(float);
+  if (untied_head != nullptr) bytes += untied_head->bytes();
+  for (const LayerWeights& layer : layers) {
+    bytes += layer.qkv->bytes() + layer.output->bytes() + layer.gate_up->bytes() + layer.down->bytes();
+    bytes += (layer.attention_norm.size() + layer.q_norm.size() + layer.k_norm.size() + layer.mlp_norm.size()) *
+             sizeof(float);
+  }
+  return bytes;
+}
+
+absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config, const Checkpoint& checkpoint, Backend& backend) {
+  TensorReader tensors(checkpoint, backend);
+  ModelWeights weights;
+  BATON_ASSIGN_OR_RETURN(const TensorView embedding,
+                         tensors.View("model.embed_tokens.weight", {config.vocab_size, config.hidden_size}));
+  weights.dtype = embedding.dtype;
+  BATON_ASSIGN_OR_RETURN(weights.embedding, backend.Pack(embedding));
+  for (int i = 0; i < config.layers; ++i) {
+    BATON_ASSIGN_OR_RETURN(LayerWeights layer, LoadLayer(config, i, tensors, backend));
+    weights.layers.push_back(std::move(layer));
+  }
+  BATON_ASSIGN_OR_RETURN(weights.final_norm, tensors.Vector("model.norm.weight", config.hidden_size));
+  if (!config.tied_embeddings) {
+    BATON_ASSIGN_OR_RETURN(weights.untied_head,
+                           tensors.Packed("lm_head.weight", config.vocab_size, config.hidden_size));
+  }
+  BATON_RETURN_IF_ERROR(tensors.CheckAllUsed(config));
+  return weights;
+}
+
+}  // namespace baton

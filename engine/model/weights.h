@@ -1,0 +1,39 @@
+// A model's weights, checked against its config and packed for a backend.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/formats/checkpoint.h"
+#include "engine/kernels/backend.h"
+#include "engine/model/config.h"
+
+namespace baton {
+
+struct LayerWeights {
+  std::vector<float> attention_norm;  // [hidden]
+  std::unique_ptr<Matrix> qkv;        // [(heads + 2 kv_heads) * head_dim, hidden]: q above k above v
+  std::vector<float> q_norm;          // [head_dim]; empty without QK norm
+  std::vector<float> k_norm;          // [head_dim]; empty without QK norm
+  std::unique_ptr<Matrix> output;     // [hidden, heads * head_dim]
+  std::vector<float> mlp_norm;        // [hidden]
+  std::unique_ptr<Matrix> gate_up;    // [2 * ffn, hidden]: gate above up
+  std::unique_ptr<Matrix> down;       // [hidden, ffn]
+};
+
+struct ModelWeights {
+  std::unique_ptr<Matrix> embedding;  // [vocab, hidden]
+  std::vector<LayerWeights> layers;
+  std::vector<float> final_norm;        // [hidden]
+  std::unique_ptr<Matrix> untied_head;  // [vocab, hidden]; null when the embedding is the head
+  DType dtype = DType::kF32;            // of the embedding in the file
+  const Matrix& head() const { return untied_head != nullptr ? *untied_head : *embedding; }
+  size_t bytes() const;
+};
+
+// INVALID_ARGUMENT names a tensor that is missing, of another shape or dtype than the config asks for, or that no part
+// of the model would use.
+absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config, const Checkpoint& checkpoint, Backend& backend);
+
+}  // namespace baton

@@ -1,0 +1,34 @@
+// What a chat template is given: data like JSON's, which the caller builds from a request.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace baton {
+
+class TemplateValue {
+ public:
+  using List = std::vector<TemplateValue>;
+  using Dict = std::vector<std::pair<std::string, TemplateValue>>;  // in order; keys are unique
+
+  TemplateValue() = default;  // none
+  TemplateValue(bool value) : data_(value) {}
+  TemplateValue(int64_t value) : data_(value) {}
+  TemplateValue(int value) : data_(int64_t{value}) {}
+  TemplateValue(double value) : data_(value) {}
+  TemplateValue(std::string value) : data_(std::move(value)) {}
+  TemplateValue(const char* value) : data_(std::string(value)) {}
+  TemplateValue(List value) : data_(std::move(value)) {}
+  TemplateValue(Dict value) : data_(std::move(value)) {}
+
+  using Data = std::variant<std::monostate, bool, int64_t, double, std::string, List, Dict>;
+  const Data& data() const { return data_; }
+
+ private:
+  Data data_;
+};
+
+}  // namespace baton

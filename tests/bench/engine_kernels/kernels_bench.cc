@@ -1,0 +1,99 @@
+// Speed of the CPU kernels, each family this CPU has. Arguments: rows (or tokens of context), then threads.
+//   weight_bytes/s: weights read, what bounds decoding; flop/s: what bounds prefill; kv_bytes/s: pages read.
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/kernels/backend.h"
+#include "engine/kv/layout.h"
+
+namespace baton {
+namespace {
+
+using benchmark::Counter;
+
+std::unique_ptr<Backend> NewBackend(benchmark::State& state, const std::string& family) {
+  auto backend = CreateCpuBackend({.threads = static_cast<int>(state.range(1)), .kernels = family});
+  if (backend.ok()) return *std::move(backend);
+  state.SkipWithError(std::string(backend.status().message()).c_str());
+  return nullptr;
+}
+
+std::unique_ptr<Activations> NewActivations(Backend& backend, int rows, int cols) {
+  auto x = *backend.Allocate(rows, cols);
+  std::fill_n(backend.HostData(*x), size_t(rows) * cols, 0.01f);
+  return x;
+}
+
+// 2048 x 2048, several of them in turn: more weights than the caches hold, as in a model.
+void MatMul(benchmark::State& state, const std::string& family, DType dtype) {
+  constexpr int kSize = 2048;
+  constexpr size_t kMatrices = 24;
+  const auto backend = NewBackend(state, family);
+  if (backend == nullptr) return;
+  const int rows = static_cast<int>(state.range(0));
+  const std::vector<std::byte> weights(size_t{kSize} * kSize * SizeOf(dtype), std::byte{0x11});
+  std::vector<std::unique_ptr<Matrix>> matrices;
+  while (matrices.size() < kMatrices) matrices.push_back(*backend->Pack({weights.data(), dtype, kSize, kSize}));
+  const auto x = NewActivations(*backend, rows, kSize);
+  const auto out = NewActivations(*backend, rows, kSize);
+  size_t next = 0;
+  for (auto _ : state) backend->MatMul(*matrices[next++ % kMatrices], *x, rows, *out);
+  const auto iterations = static_cast<double>(state.iterations());
+  state.counters["weight_bytes"] =
+      Counter(iterations * static_cast<double>(weights.size()), Counter::kIsRate, Counter::kIs1024);
+  state.counters["flop"] = Counter(iterations * 2.0 * rows * kSize * kSize, Counter::kIsRate);
+}
+
+// 8 query heads per KV head of 128, as in Llama 3: `queries` new rows after range(0) tokens of context, for each of
+// `sequences`.
+void Attention(benchmark::State& state, const std::string& family, int sequences, int queries) {
+  const KvLayout layout{.layers = 1, .kv_heads = 4, .head_dim = 128, .page_tokens = 16, .dtype = DType::kBF16};
+  constexpr int kHeads = 32;
+  const auto backend = NewBackend(state, family);
+  if (backend == nullptr) return;
+  const int context = static_cast<int>(state.range(0));
+  const int pages_each = layout.pages_for(context + queries);
+  std::vector<std::byte> blocks(size_t(sequences) * pages_each * layout.block_bytes(), std::byte{0x11});
+  std::vector<std::vector<PageId>> pages(sequences);
+  std::vector<SequenceRows> batch;
+  for (int s = 0; s < sequences; ++s) {
+    for (int p = 0; p < pages_each; ++p) pages[s].push_back(PageId(s * pages_each + p));
+    batch.push_back({.first_row = s * queries, .rows = queries, .start_position = context, .pages = pages[s]});
+  }
+  const auto qkv = NewActivations(*backend, sequences * queries, (kHeads + 2 * layout.kv_heads) * layout.head_dim);
+  const auto out = NewActivations(*backend, sequences * queries, kHeads * layout.head_dim);
+  for (auto _ : state) backend->Attention(*qkv, kHeads, batch, {blocks.data(), &layout}, *out);
+  const auto iterations = static_cast<double>(state.iterations());
+  const double tokens = context + 0.5 * (queries + 1);
+  state.counters["kv_bytes"] =
+      Counter(iterations * static_cast<double>(blocks.size()), Counter::kIsRate, Counter::kIs1024);
+  state.counters["flop"] =
+      Counter(iterations * 4.0 * sequences * queries * tokens * kHeads * layout.head_dim, Counter::kIsRate);
+}
+
+void RegisterAll() {
+  for (const std::string family : {"scalar", "avx2", "avx512"}) {
+    for (const DType dtype : {DType::kBF16, DType::kF16, DType::kF32}) {
+      auto* const bench = benchmark::RegisterBenchmark(("MatMul/" + std::string(Name(dtype)) + "/" + family).c_str(),
+                                                       MatMul, family, dtype);
+      bench->ArgNames({"rows", "threads"})->UseRealTime()->Unit(benchmark::kMicrosecond);
+      for (const int rows : {1, 2, 4, 8, 16, 32, 64, 512}) bench->Args({rows, 1})->Args({rows, 2});
+    }
+    for (const auto& [name, sequences, queries] :
+         {std::tuple{"Attention/decode1/", 1, 1}, {"Attention/decode8/", 8, 1}, {"Attention/prefill/", 1, 256}}) {
+      auto* const bench = benchmark::RegisterBenchmark((name + family).c_str(), Attention, family, sequences, queries);
+      bench->ArgNames({"context", "threads"})->UseRealTime()->Unit(benchmark::kMicrosecond);
+      for (const int context : {256, 4096}) bench->Args({context, 1})->Args({context, 2});
+    }
+  }
+}
+
+const bool kRegistered = (RegisterAll(), true);
+
+}  // namespace
+}  // namespace baton

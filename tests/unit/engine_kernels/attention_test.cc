@@ -1,0 +1,245 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "engine/kv/layout.h"
+#include "kernel_testing.h"
+
+namespace baton {
+namespace {
+
+using testing::CloseTo;
+using testing::FamilyTest;
+using testing::PoisonedActivations;
+using testing::RandomMatrix;
+using testing::RoundTo;
+using testing::SameBits;
+using testing::ToActivations;
+using testing::Values;
+
+struct Shape {
+  int heads = 4;
+  int kv_heads = 2;
+  int head_dim = 16;
+  int page_tokens = 16;
+  DType dtype = DType::kF32;
+  int qkv_cols() const { return (heads + 2 * kv_heads) * head_dim; }
+  int out_cols() const { return heads * head_dim; }
+};
+
+// The q, k and v of `tokens` positions of one sequence, and what has been computed of it.
+struct Sequence {
+  Sequence(const Shape& shape, int tokens, uint32_t seed)
+      : tokens(tokens), qkv(RandomMatrix(tokens, shape.qkv_cols(), seed)) {}
+  int tokens;
+  std::vector<float> qkv;
+  std::vector<PageId> pages;
+  int done = 0;
+  std::vector<float> out;
+};
+
+// A pool of NaN in which sequences are computed chunk by chunk, several in a batch.
+class Attention {
+ public:
+  Attention(Backend& backend, const Shape& shape, int pages_total)
+      : backend_(backend),
+        shape_(shape),
+        layout_{.layers = 1,
+                .kv_heads = shape.kv_heads,
+                .head_dim = shape.head_dim,
+                .page_tokens = shape.page_tokens,
+                .dtype = shape.dtype},
+        blocks_(pages_total * layout_.block_bytes(), std::byte{0xff}) {
+    // Pages in no order.
+    for (int i = 0; i < pages_total; ++i) free_.push_back(PageId(i));
+    std::shuffle(free_.begin(), free_.end(), std::mt19937(7));
+  }
+
+  // Computes the next chunks[i] positions of sequences[i], in one batch.
+  void Step(std::span<Sequence*> sequences, std::span<const int> chunks) {
+    const int rows = std::accumulate(chunks.begin(), chunks.end(), 0);
+    const int cols = shape_.qkv_cols();
+    std::vector<float> qkv;
+    std::vector<SequenceRows> batch;
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      Sequence& s = *sequences[i];
+      while (static_cast<int>(s.pages.size()) < layout_.pages_for(s.done + chunks[i])) {
+        s.pages.push_back(free_.back());
+        free_.pop_back();
+      }
+      batch.push_back({.first_row = static_cast<int>(qkv.size()) / cols,
+                       .rows = chunks[i],
+                       .start_position = s.done,
+                       .pages = s.pages});
+      qkv.insert(qkv.end(), s.qkv.begin() + size_t(s.done) * cols, s.qkv.begin() + size_t(s.done + chunks[i]) * cols);
+    }
+    const auto in = ToActivations(backend_, rows, cols, qkv);
+    const auto out = PoisonedActivations(backend_, rows, shape_.out_cols());
+    const KvLayer layer{blocks_.data(), &layout_};
+    const int k_col = shape_.heads * shape_.head_dim;
+    backend_.WriteKv(*in, k_col, k_col + shape_.kv_heads * shape_.head_dim, batch, layer);
+    backend_.Attention(*in, shape_.heads, batch, layer, *out);
+    const std::vector<float> values = Values(backend_, *out, rows);
+    auto from = values.begin();
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      const auto to = from + ptrdiff_t{chunks[i]} * shape_.out_cols();
+      sequences[i]->out.insert(sequences[i]->out.end(), from, to);
+      sequences[i]->done += chunks[i];
+      from = to;
+    }
+  }
+
+  void RunAlone(Sequence& s, int chunk) {
+    while (s.done < s.tokens) {
+      Sequence* one = &s;
+      const int count = std::min(chunk, s.tokens - s.done);
+      Step({&one, 1}, {&count, 1});
+    }
+  }
+
+ private:
+  Backend& backend_;
+  const Shape shape_;
+  const KvLayout layout_;
+  std::vector<std::byte> blocks_;
+  std::vector<PageId> free_;
+};
+
+std::vector<double> Reference(const Shape& shape, const Sequence& s) {
+  const int cols = shape.qkv_cols(), dim = shape.head_dim, group = shape.heads / shape.kv_heads;
+  std::vector<double> out;
+  for (int t = 0; t < s.tokens; ++t) {
+    for (int h = 0; h < shape.heads; ++h) {
+      const float* const q = &s.qkv[size_t(t) * cols + size_t(h) * dim];
+      const auto kv = [&](int token, int part, int i) {
+        const int head = shape.heads + part * shape.kv_heads + h / group;
+        return double{RoundTo(shape.dtype, s.qkv[size_t(token) * cols + size_t(head) * dim + i])};
+      };
+      std::vector<double> weights(t + 1);
+      for (int u = 0; u <= t; ++u) {
+        for (int i = 0; i < dim; ++i) weights[u] += q[i] * kv(u, 0, i);
+        weights[u] /= std::sqrt(dim);
+      }
+      const double max = *std::max_element(weights.begin(), weights.end());
+      for (double& weight : weights) weight = std::exp(weight - max);
+      const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+      for (int i = 0; i < dim; ++i) {
+        double sum = 0;
+        for (int u = 0; u <= t; ++u) sum += weights[u] * kv(u, 1, i);
+        out.push_back(sum / total);
+      }
+    }
+  }
+  return out;
+}
+
+class AttentionTest : public FamilyTest {};
+
+TEST_P(AttentionTest, MatchesDoubleArithmeticForAnyShapeAndDType) {
+  const auto backend = NewBackend(2);
+  const Shape shapes[] = {
+      {.heads = 2, .kv_heads = 2, .head_dim = 8, .page_tokens = 4},   // MHA, tiny
+      {.heads = 6, .kv_heads = 1, .head_dim = 24, .page_tokens = 8},  // MQA, odd head_dim
+      {.heads = 14, .kv_heads = 2, .head_dim = 64, .page_tokens = 16},
+      {.heads = 4, .kv_heads = 1, .head_dim = 128, .page_tokens = 64},
+      {.heads = 40, .kv_heads = 1, .head_dim = 40, .page_tokens = 16},  // a group of more rows than a piece has
+      {.heads = 2, .kv_heads = 1, .head_dim = 256, .page_tokens = 128},
+  };
+  for (Shape shape : shapes) {
+    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+      shape.dtype = dtype;
+      Sequence sequence(shape, 75, 1);
+      Attention(*backend, shape, 32).RunAlone(sequence, 75);
+      EXPECT_TRUE(CloseTo(sequence.out, Reference(shape, sequence), 2e-6))
+          << shape.heads << "/" << shape.kv_heads << " heads of " << shape.head_dim << ", " << Name(dtype);
+    }
+  }
+}
+
+TEST_P(AttentionTest, SurvivesScoresFarApart) {
+  const auto backend = NewBackend(1);
+  const Shape shape{.heads = 1, .kv_heads = 1, .head_dim = 8};
+  Sequence sequence(shape, 70, 1);
+  for (float& value : sequence.qkv) value *= 30.0f;
+  Attention(*backend, shape, 8).RunAlone(sequence, 70);
+  // Scores in the hundreds are themselves good to 1e-4 only.
+  EXPECT_TRUE(CloseTo(sequence.out, Reference(shape, sequence), 1e-3));
+}
+
+TEST_P(AttentionTest, DoesNotDependOnChunksPagesOrThreads) {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const int head_dim : {8, 64}) {
+      Shape shape{.heads = 6, .kv_heads = 2, .head_dim = head_dim, .dtype = dtype};
+      constexpr int kTokens = 131;
+      Sequence whole(shape, kTokens, 1);
+      Attention(*NewBackend(1), shape, 64).RunAlone(whole, kTokens);
+      for (const int threads : {1, 2, 3, 4}) {
+        const auto backend = NewBackend(threads);
+        for (const int chunk : {1, 7, 16, 31, 32, 33, 100, kTokens}) {
+          shape.page_tokens = chunk % 2 == 0 ? 64 : 4;
+          Sequence cut(shape, kTokens, 1);
+          Attention(*backend, shape, 64).RunAlone(cut, chunk);
+          ASSERT_TRUE(SameBits(whole.out, cut.out))
+              << Name(dtype) << ", chunks of " << chunk << ", " << threads << " threads";
+        }
+      }
+    }
+  }
+}
+
+TEST_P(AttentionTest, DoesNotDependOnTheRestOfTheBatch) {
+  const Shape shape{.dtype = DType::kBF16};
+  constexpr int kLengths[] = {97, 33, 64, 5};
+  std::vector<Sequence> alone, together;
+  for (uint32_t i = 0; i < 4; ++i) {
+    alone.emplace_back(shape, kLengths[i], i);
+    together.emplace_back(shape, kLengths[i], i);
+  }
+  const auto backend = NewBackend(2);
+  for (Sequence& sequence : alone) Attention(*backend, shape, 16).RunAlone(sequence, sequence.tokens);
+
+  // Each goes on by chunks of its own, beside whichever others are not done.
+  Attention attention(*backend, shape, 32);
+  for (size_t step = 0;; ++step) {
+    std::vector<Sequence*> batch;
+    std::vector<int> chunks;
+    for (size_t i = 0; i < together.size(); ++i) {
+      const int left = together[i].tokens - together[i].done;
+      if (left == 0) continue;
+      batch.push_back(&together[i]);
+      chunks.push_back(std::min<int>(left, 1 + static_cast<int>(step * 5 + i * 11) % 23));
+    }
+    if (batch.empty()) break;
+    if (step % 2 == 1) {
+      std::reverse(batch.begin(), batch.end());
+      std::reverse(chunks.begin(), chunks.end());
+    }
+    attention.Step(batch, chunks);
+  }
+  for (size_t i = 0; i < together.size(); ++i) {
+    EXPECT_TRUE(SameBits(alone[i].out, together[i].out)) << "sequence " << i;
+  }
+}
+
+TEST_P(AttentionTest, LaterTokensOfTheSameChunkDoNotShow) {
+  const Shape shape{.heads = 2, .kv_heads = 1, .head_dim = 16};
+  const auto backend = NewBackend(1);
+  Sequence sequence(shape, 40, 1);
+  Attention(*backend, shape, 8).RunAlone(sequence, 40);
+
+  // The last token's K and V are infinite, which would spoil every sum they enter, even with weight zero.
+  Sequence spoiled(shape, 40, 1);
+  std::fill(spoiled.qkv.end() - ptrdiff_t{2} * shape.head_dim, spoiled.qkv.end(),
+            std::numeric_limits<float>::infinity());
+  Attention(*backend, shape, 8).RunAlone(spoiled, 40);
+  const size_t before_last = size_t{39} * shape.out_cols();
+  EXPECT_TRUE(SameBits(std::span(sequence.out).first(before_last), std::span(spoiled.out).first(before_last)));
+}
+
+INSTANTIATE_FOR_FAMILIES(AttentionTest);
+
+}  // namespace
+}  // namespace baton

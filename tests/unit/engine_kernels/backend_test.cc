@@ -1,0 +1,111 @@
+#include "engine/kernels/backend.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "kernel_testing.h"
+#include "tests/status_matchers.h"
+
+namespace baton {
+namespace {
+
+using testing::Fails;
+using testing::FamilyTest;
+using testing::FileTensor;
+using testing::PoisonedActivations;
+using testing::RandomFloats;
+using testing::RandomMatrix;
+using testing::SameBits;
+using testing::ToActivations;
+using testing::Values;
+
+TEST(CreateCpuBackendTest, AutoPicksAFamilyThatCanAlsoBeForced) {
+  ASSERT_OK_AND_ASSIGN(const auto automatic, CreateCpuBackend({}));
+  const std::string family(automatic->family());
+  ASSERT_OK_AND_ASSIGN(const auto forced, CreateCpuBackend({.kernels = family}));
+  EXPECT_EQ(forced->family(), family);
+  EXPECT_GE(automatic->revision(), 1);
+}
+
+TEST(CreateCpuBackendTest, ScalarKernelsRunEverywhere) {
+  ASSERT_OK_AND_ASSIGN(const auto backend, CreateCpuBackend({.kernels = "scalar"}));
+  EXPECT_EQ(backend->family(), "scalar");
+}
+
+TEST(CreateCpuBackendTest, RefusesWhatItCannotDo) {
+  EXPECT_TRUE(Fails(CreateCpuBackend({.kernels = "mmx"}), absl::StatusCode::kInvalidArgument, "mmx"));
+  EXPECT_TRUE(Fails(CreateCpuBackend({.threads = 0}), absl::StatusCode::kInvalidArgument, "0 compute threads"));
+  EXPECT_TRUE(Fails(CreateCpuBackend({.threads = 2, .cpus = {0}}), absl::StatusCode::kInvalidArgument, "1 CPUs for 2"));
+  EXPECT_TRUE(Fails(CreateCpuBackend({.threads = 1, .cpus = {-1}}), absl::StatusCode::kInvalidArgument, "CPU -1"));
+  EXPECT_TRUE(
+      Fails(CreateCpuBackend({.threads = 1, .cpus = {100000}}), absl::StatusCode::kInvalidArgument, "CPU 100000"));
+}
+
+class BackendTest : public FamilyTest {};
+
+TEST_P(BackendTest, PackingKeepsTheDTypeAndTheSizes) {
+  const auto backend = NewBackend(1);
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    const FileTensor tensor(dtype, 64, 24, RandomMatrix(64, 24, 1));
+    ASSERT_OK_AND_ASSIGN(const auto matrix, backend->Pack(tensor.view()));
+    EXPECT_EQ(matrix->outputs(), 64);
+    EXPECT_EQ(matrix->inputs(), 24);
+    EXPECT_EQ(matrix->bytes(), size_t{64} * 24 * SizeOf(dtype));
+  }
+}
+
+TEST_P(BackendTest, RefusesShapesThatDoNotStack) {
+  const auto backend = NewBackend(1);
+  const FileTensor a(DType::kF32, 2, 8, RandomFloats(16, 1));
+  const FileTensor b(DType::kF32, 2, 9, RandomFloats(18, 1));
+  const TensorView parts[] = {a.view(), b.view()};
+  EXPECT_TRUE(Fails(backend->PackStacked(parts), absl::StatusCode::kInvalidArgument, "[2, 9]"));
+  EXPECT_TRUE(Fails(backend->PackStacked({}), absl::StatusCode::kInvalidArgument, "no weights"));
+}
+
+TEST_P(BackendTest, ActivationsThatDoNotFitMemoryAreAnError) {
+  const auto backend = NewBackend(1);
+  EXPECT_TRUE(Fails(backend->Allocate(1 << 30, 1 << 30), absl::StatusCode::kResourceExhausted, "bytes"));
+  EXPECT_TRUE(Fails(backend->Allocate(0, 4), absl::StatusCode::kInvalidArgument, "[0, 4]"));
+}
+
+TEST_P(BackendTest, EmbedReadsTheRowsOfTheFileExactly) {
+  constexpr int kVocab = 75, kCols = 33;
+  const auto backend = NewBackend(2);
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    std::vector<float> values = RandomMatrix(kVocab, kCols, 1, 1e-3f);
+    values[0] = 3e-6f;  // subnormal as F16
+    const FileTensor table(dtype, kVocab, kCols, values);
+    ASSERT_OK_AND_ASSIGN(const auto matrix, backend->Pack(table.view()));
+    const std::vector<TokenId> ids = {74, 0, 31, 32, 0};
+    const auto out = PoisonedActivations(*backend, 5, kCols);
+    backend->Embed(*matrix, ids, *out);
+    std::vector<float> want;
+    for (const TokenId id : ids) {
+      for (int c = 0; c < kCols; ++c) want.push_back(table.at(id, c));
+    }
+    EXPECT_TRUE(SameBits(Values(*backend, *out, 5), want)) << Name(dtype);
+  }
+}
+
+TEST_P(BackendTest, VectorWidens) {
+  const auto backend = NewBackend(1);
+  const FileTensor tensor(DType::kBF16, 1, 19, RandomFloats(19, 1));
+  EXPECT_TRUE(SameBits(backend->Vector(tensor.view()), tensor.values()));
+}
+
+TEST_P(BackendTest, GatherRowsPicksRowsInTheOrderAskedFor) {
+  const auto backend = NewBackend(1);
+  const auto x = ToActivations(*backend, 3, 2, std::vector<float>{0, 1, 10, 11, 20, 21});
+  const auto out = PoisonedActivations(*backend, 2, 2);
+  const int rows[] = {2, 0};
+  backend->GatherRows(*x, rows, *out);
+  EXPECT_EQ(Values(*backend, *out, 2), (std::vector<float>{20, 21, 0, 1}));
+}
+
+INSTANTIATE_FOR_FAMILIES(BackendTest);
+
+}  // namespace
+}  // namespace baton

@@ -1,0 +1,141 @@
+// What the kernel tests share: backends of each family, random data, dtypes done the slow way.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/kernels/backend.h"
+#include "engine/types.h"
+
+namespace baton::testing {
+
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// Parameterized by family; skips those this CPU lacks.
+class FamilyTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (NewBackend(1) == nullptr) GTEST_SKIP() << "this CPU cannot run " << GetParam();
+  }
+  static std::unique_ptr<Backend> NewBackend(int threads) {
+    auto backend = CreateCpuBackend({.threads = threads, .kernels = GetParam()});
+    return backend.ok() ? *std::move(backend) : nullptr;
+  }
+};
+
+#define INSTANTIATE_FOR_FAMILIES(suite)                                            \
+  INSTANTIATE_TEST_SUITE_P(, suite, ::testing::Values("scalar", "avx2", "avx512"), \
+                           [](const ::testing::TestParamInfo<std::string>& info) { return info.param; })
+
+inline std::vector<float> RandomFloats(size_t count, uint32_t seed, float scale = 1.0f) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, scale);
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+inline std::vector<float> RandomMatrix(size_t rows, size_t cols, uint32_t seed, float scale = 1.0f) {
+  return RandomFloats(rows * cols, seed, scale);
+}
+
+// Nearest BF16, ties to even, by arithmetic; normal numbers only.
+inline float RoundToBF16(float x) {
+  if (x == 0 || !std::isfinite(x)) return x;
+  int exponent = 0;
+  const double mantissa = std::frexp(double{x}, &exponent);
+  return static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(mantissa, 8)), exponent - 8));
+}
+
+inline float RoundTo(DType dtype, float x) {
+  switch (dtype) {
+    case DType::kF32:
+      return x;
+    case DType::kF16:
+      return static_cast<float>(static_cast<_Float16>(x));
+    case DType::kBF16:
+      return RoundToBF16(x);
+  }
+  return kNan;
+}
+
+// A matrix as a file would hold it, rounded to `dtype`; at an odd address, as files may.
+class FileTensor {
+ public:
+  FileTensor(DType dtype, int rows, int cols, std::span<const float> values)
+      : dtype_(dtype), rows_(rows), cols_(cols), bytes_(1 + values.size() * SizeOf(dtype)) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      values_.push_back(RoundTo(dtype, values[i]));
+      std::byte* const at = bytes_.data() + 1 + i * SizeOf(dtype);
+      if (dtype == DType::kF32) {
+        std::memcpy(at, &values_.back(), 4);
+      } else if (dtype == DType::kF16) {
+        const auto half = static_cast<_Float16>(values_.back());
+        std::memcpy(at, &half, 2);
+      } else {
+        std::memcpy(at, reinterpret_cast<const char*>(&values_.back()) + 2, 2);
+      }
+    }
+  }
+  TensorView view() const { return {bytes_.data() + 1, dtype_, rows_, cols_}; }
+  float at(int row, int col) const { return values_[size_t(row) * cols_ + col]; }
+  std::span<const float> values() const { return values_; }
+
+ private:
+  DType dtype_;
+  int rows_;
+  int cols_;
+  std::vector<std::byte> bytes_;
+  std::vector<float> values_;
+};
+
+inline std::unique_ptr<Activations> ToActivations(Backend& backend, int rows, int cols, std::span<const float> values) {
+  auto x = *backend.Allocate(rows, cols);
+  std::copy(values.begin(), values.end(), backend.HostData(*x));
+  return x;
+}
+
+inline std::unique_ptr<Activations> PoisonedActivations(Backend& backend, int rows, int cols) {
+  return ToActivations(backend, rows, cols, std::vector<float>(size_t(rows) * cols, kNan));
+}
+
+inline std::vector<float> Values(Backend& backend, Activations& x, int rows) {
+  const float* data = backend.HostData(x);
+  return {data, data + size_t(rows) * x.cols()};
+}
+
+// Equal bit for bit; NaN nowhere.
+inline ::testing::AssertionResult SameBits(std::span<const float> a, std::span<const float> b) {
+  if (a.size() != b.size()) return ::testing::AssertionFailure() << a.size() << " values, " << b.size();
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) || std::bit_cast<uint32_t>(a[i]) != std::bit_cast<uint32_t>(b[i])) {
+      return ::testing::AssertionFailure() << "at " << i << ": " << a[i] << " and " << b[i];
+    }
+  }
+  return ::testing::AssertionSuccess();
+}
+
+// |got - want| <= tolerance max|want|, everywhere.
+inline ::testing::AssertionResult CloseTo(std::span<const float> got, std::span<const double> want, double tolerance) {
+  if (got.size() != want.size()) return ::testing::AssertionFailure() << got.size() << " values, " << want.size();
+  double largest = 0;
+  for (const double value : want) largest = std::max(largest, std::abs(value));
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (!(std::abs(got[i] - want[i]) <= tolerance * largest)) {
+      return ::testing::AssertionFailure() << "at " << i << ": " << got[i] << ", expected " << want[i];
+    }
+  }
+  return ::testing::AssertionSuccess();
+}
+
+}  // namespace baton::testing

@@ -1,0 +1,243 @@
+#include "engine/kv/page_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/status_matchers.h"
+
+namespace baton {
+namespace {
+
+using testing::Fails;
+
+KvLayout SmallLayout() { return {.layers = 3, .kv_heads = 2, .head_dim = 8, .page_tokens = 4, .dtype = DType::kBF16}; }
+
+std::unique_ptr<PagePool> NewPool(uint32_t pages) {
+  auto pool = PagePool::Create(SmallLayout(), pages);
+  EXPECT_OK(pool);
+  return *std::move(pool);
+}
+
+std::vector<uint32_t> Ids(const std::vector<PageRef>& pages) {
+  std::vector<uint32_t> ids;
+  ids.reserve(pages.size());
+  for (const PageRef& page : pages) ids.push_back(ToIndex(page.id()));
+  return ids;
+}
+
+void ExpectCounts(const PagePool& pool, uint32_t free, uint32_t used, uint32_t quarantined) {
+  const PageCounts counts = pool.counts();
+  EXPECT_EQ(counts.free, free);
+  EXPECT_EQ(counts.used, used);
+  EXPECT_EQ(counts.quarantined, quarantined);
+  EXPECT_EQ(counts.cached, 0u);
+  EXPECT_EQ(counts.total, free + used + quarantined);
+}
+
+TEST(KvLayoutTest, OffsetsTileThePoolLayerByLayer) {
+  const KvLayout layout = SmallLayout();
+  EXPECT_EQ(layout.head_bytes(), size_t{4} * 8 * 2);
+  EXPECT_EQ(layout.block_bytes(), 4 * layout.head_bytes());
+  EXPECT_EQ(layout.page_bytes(), 3 * layout.block_bytes());
+  size_t next = 0;
+  for (int layer = 0; layer < 3; ++layer) {
+    for (uint32_t page = 0; page < 5; ++page) {
+      EXPECT_EQ(layout.block_offset(layer, PageId{page}, 5), next);
+      next += layout.block_bytes();
+    }
+  }
+  EXPECT_EQ(layout.pages_for(0), 0);
+  EXPECT_EQ(layout.pages_for(1), 1);
+  EXPECT_EQ(layout.pages_for(4), 1);
+  EXPECT_EQ(layout.pages_for(5), 2);
+}
+
+TEST(PagePoolTest, BlocksAreDisjointWritableMemoryInLayoutOrder) {
+  const auto pool = NewPool(5);
+  const size_t block_bytes = pool->layout().block_bytes();
+  EXPECT_EQ(pool->bytes(), 15 * block_bytes);
+  std::set<const std::byte*> blocks;
+  for (int layer = 0; layer < 3; ++layer) {
+    for (uint32_t page = 0; page < 5; ++page) {
+      std::byte* const block = pool->block(layer, PageId{page});
+      EXPECT_EQ(block, pool->data() + size_t(layer * 5 + page) * block_bytes);
+      std::memset(block, layer * 5 + page, block_bytes);
+    }
+  }
+  for (size_t i = 0; i < pool->bytes(); ++i) ASSERT_EQ(pool->data()[i], std::byte(i / block_bytes));
+}
+
+TEST(PagePoolTest, AllocatesAllOrNone) {
+  const auto pool = NewPool(8);
+  ASSERT_OK_AND_ASSIGN(const std::vector<PageRef> five, pool->Allocate(5));
+  ExpectCounts(*pool, 3, 5, 0);
+  EXPECT_TRUE(Fails(pool->Allocate(4), absl::StatusCode::kResourceExhausted, "4 KV pages asked for, 3 of 8 free"));
+  ExpectCounts(*pool, 3, 5, 0);
+  ASSERT_OK_AND_ASSIGN(const std::vector<PageRef> three, pool->Allocate(3));
+  ExpectCounts(*pool, 0, 8, 0);
+
+  std::vector<uint32_t> ids = Ids(five);
+  const std::vector<uint32_t> more = Ids(three);
+  ids.insert(ids.end(), more.begin(), more.end());
+  std::sort(ids.begin(), ids.end());
+  EXPECT_EQ(ids, (std::vector<uint32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+TEST(PagePoolTest, AllocatingNothingSucceedsEvenWhenFull) {
+  const auto pool = NewPool(1);
+  ASSERT_OK_AND_ASSIGN(const std::vector<PageRef> all, pool->Allocate(1));
+  ASSERT_OK_AND_ASSIGN(const std::vector<PageRef> none, pool->Allocate(0));
+  EXPECT_TRUE(none.empty());
+  EXPECT_TRUE(Fails(pool->Allocate(-1), absl::StatusCode::kInvalidArgument, "-1"));
+}
+
+TEST(PagePoolTest, PrefersARunOfNeighbours) {
+  const auto pool = NewPool(16);
+  ASSERT_OK_AND_ASSIGN(std::vector<PageRef> pages, pool->Allocate(16));
+  // Free 1, 3, 5 and the run 8 to 11.
+  for (const int i : {1, 3, 5, 8, 9, 10, 11}) pages[i].Reset();
+  ASSERT_OK_AND_ASSIGN(const std::vector<PageRef> run, pool->Allocate(4));
+  EXPECT_EQ(Ids(run), (std::vector<uint32_t>{8, 9, 10, 11}));
+}
+
+TEST(PagePoolTest, FindsARunThatBeginsBeforeWhereTheLastSearchEnded) {
+  const auto pool = NewPool(8);
+  ASSERT_OK_AND_ASSIGN(std::vector<PageRef> first, pool->Allocate(4));   // 0 to 3
+  ASSERT_OK_AND_ASSIGN(std::vector<PageRef> second, pool->Allocate(3));  // 4 to 6; the next search starts at 7
+  first.clear();
+  second[0].Reset();
+  ASSERT_OK_AND_ASSIGN(const std::vector<PageRef> run, pool->Allocate(5));
+  EXPECT_EQ(Ids(run), (std::vector<uint32_t>{0, 1, 2, 3, 4}));
+}
+
+TEST(PagePoolTest, TakesScatteredPagesWhenThereIsNoRun) {
+  const auto pool = NewPool(8);
+  ASSERT_OK_AND_ASSIGN(std::vector<PageRef> pages, pool->Allocate(8));
+  for (const int i : {0, 2, 4, 7}) pages[i].Reset();
+  ASSERT_OK_AND_ASSIGN(const std::vector<PageRef> scattered, pool->Allocate(4));
+  std::vector<uint32_t> ids = Ids(scattered);
+  std::sort(ids.begin(), ids.end());
+  EXPECT_EQ(ids, (std::vector<uint32_t>{0, 2, 4, 7}));
+}
+
+TEST(PageRefTest, GivesItsPageBackOnceWhateverTheMoves) {
+  const auto pool = NewPool(4);
+  {
+    ASSERT_OK_AND_ASSIGN(std::vector<PageRef> pages, pool->Allocate(2));
+    PageRef a = std::move(pages[0]);
+    PageRef b = std::move(a);
+    ExpectCounts(*pool, 2, 2, 0);
+    b = std::move(pages[1]);  // the page b had goes back
+    ExpectCounts(*pool, 3, 1, 0);
+    PageRef& same = b;
+    b = std::move(same);
+    ExpectCounts(*pool, 3, 1, 0);
+    b.Reset();
+    b.Reset();
+    ExpectCounts(*pool, 4, 0, 0);
+  }
+  ExpectCounts(*pool, 4, 0, 0);
+}
+
+TEST(PageRefTest, QuarantinedPagesAreNeitherFreeNorUsed) {
+  const auto pool = NewPool(4);
+  ASSERT_OK_AND_ASSIGN(std::vector<PageRef> pages, pool->Allocate(3));
+  pages[0].SetQuarantined(true);
+  pages[1].SetQuarantined(true);
+  pages[1].SetQuarantined(true);
+  ExpectCounts(*pool, 1, 1, 2);
+  EXPECT_TRUE(Fails(pool->Allocate(2), absl::StatusCode::kResourceExhausted, "1 of 4 free"));
+
+  pages[0].SetQuarantined(false);  // the peer came back
+  ExpectCounts(*pool, 1, 2, 1);
+  pages.clear();  // pages[1] was revoked
+  ExpectCounts(*pool, 4, 0, 0);
+  PageRef().SetQuarantined(true);
+}
+
+TEST(PagePoolTest, SaysWhenPagesBecameFreeAndMayBeCalledBackThen) {
+  const auto pool = NewPool(2);
+  std::vector<uint32_t> free_seen;
+  pool->set_on_free([&] { free_seen.push_back(pool->counts().free); });
+  ASSERT_OK_AND_ASSIGN(std::vector<PageRef> pages, pool->Allocate(2));
+  EXPECT_TRUE(free_seen.empty());
+  pages[1].Reset();
+  pages[0].SetQuarantined(true);
+  EXPECT_EQ(free_seen, (std::vector<uint32_t>{1}));
+  pages[0].Reset();
+  EXPECT_EQ(free_seen, (std::vector<uint32_t>{1, 2}));
+}
+
+TEST(PagePoolTest, ForeignMemoryIsUsedAndReleasedOnce) {
+  std::vector<std::byte> memory(4 * SmallLayout().page_bytes());
+  int releases = 0;
+  {
+    size_t asked = 0;
+    ASSERT_OK_AND_ASSIGN(const auto pool,
+                         PagePool::Create(SmallLayout(), 4, [&](size_t bytes) -> absl::StatusOr<PoolMemory> {
+                           asked = bytes;
+                           return PoolMemory{memory.data(), [&] { ++releases; }};
+                         }));
+    EXPECT_EQ(asked, memory.size());
+    EXPECT_EQ(pool->data(), memory.data());
+    EXPECT_EQ(releases, 0);
+  }
+  EXPECT_EQ(releases, 1);
+}
+
+TEST(PagePoolTest, MemoryThatCannotBeHadIsAnError) {
+  const auto refuse = [](size_t) -> absl::StatusOr<PoolMemory> { return absl::ResourceExhaustedError("pinned"); };
+  EXPECT_TRUE(
+      Fails(PagePool::Create(SmallLayout(), 4, refuse), absl::StatusCode::kResourceExhausted, "3072 bytes: pinned"));
+  KvLayout huge = SmallLayout();
+  huge.layers = 1 << 20;
+  huge.head_dim = 1 << 14;
+  EXPECT_TRUE(Fails(PagePool::Create(huge, 1 << 10), absl::StatusCode::kResourceExhausted, "bytes"));
+  huge.kv_heads = huge.page_tokens = 1 << 30;
+  EXPECT_TRUE(Fails(PagePool::Create(huge, 1 << 10), absl::StatusCode::kResourceExhausted, "addressed"));
+}
+
+TEST(PagePoolTest, RefusesEmptyLayouts) {
+  EXPECT_TRUE(Fails(PagePool::Create(SmallLayout(), 0), absl::StatusCode::kInvalidArgument, "at least one page"));
+  EXPECT_TRUE(Fails(PagePool::Create(KvLayout{}, 1), absl::StatusCode::kInvalidArgument, "positive"));
+}
+
+TEST(PagePoolTest, ThreadsNeverHoldTheSamePage) {
+  constexpr uint32_t kPages = 64;
+  const auto pool = NewPool(kPages);
+  std::atomic<int> freed = 0;
+  pool->set_on_free([&] { ++freed; });
+  std::vector<std::atomic<int>> holders(kPages);
+  std::atomic<int> allocated = 0;
+  std::vector<std::thread> threads;
+  threads.reserve(4);
+  for (uint32_t seed = 0; seed < 4; ++seed) {
+    threads.emplace_back([&, seed] {
+      std::mt19937 random(seed);
+      for (int i = 0; i < 2000; ++i) {
+        absl::StatusOr<std::vector<PageRef>> pages = pool->Allocate(1 + random() % 24);
+        if (!pages.ok()) continue;
+        allocated += static_cast<int>(pages->size());
+        for (PageRef& page : *pages) {
+          ASSERT_EQ(holders[ToIndex(page.id())]++, 0);
+          page.SetQuarantined(random() % 2 == 0);
+        }
+        for (const PageRef& page : *pages) --holders[ToIndex(page.id())];
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ExpectCounts(*pool, kPages, 0, 0);
+  EXPECT_EQ(freed, allocated);
+}
+
+}  // namespace
+}  // namespace baton

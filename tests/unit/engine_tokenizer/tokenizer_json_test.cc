@@ -1,0 +1,132 @@
+// What tokenizer.json and tokenizer_config.json may say, and how the rest is refused.
+#include <gtest/gtest.h>
+
+#include "engine/tokenizer/tokenizer.h"
+#include "engine/tokenizer/tokenizer_config.h"
+#include "test_tokenizer.h"
+#include "tests/status_matchers.h"
+
+namespace baton {
+namespace {
+
+using absl::StatusCode;
+using testing::Fails;
+using testing::SmallTokenizer;
+
+// What becomes of a good file when `value` is put at `path`, a JSON pointer.
+absl::Status LoadWith(const std::string& path, nlohmann::json value) {
+  nlohmann::json json = SmallTokenizer({{"a", "b"}});
+  json[nlohmann::json::json_pointer(path)] = std::move(value);
+  return Tokenizer::Create(json.dump(), "").status();
+}
+
+nlohmann::json Type(const char* type) { return {{"type", type}}; }
+
+TEST(TokenizerJsonTest, WhatIsNotSupportedIsRefusedByNameAndPlace) {
+  const struct {
+    const char* path;
+    nlohmann::json value;
+    const char* message;
+  } cases[] = {
+      {"/normalizer", Type("NFC"), "normalizer: normalizer 'NFC'"},
+      {"/normalizer", {{"type", "Sequence"}, {"normalizers", {Type("Lowercase")}}}, "normalizer 'Lowercase'"},
+      {"/pre_tokenizer", Type("Metaspace"), "pre_tokenizer: pre-tokenizer 'Metaspace'"},
+      {"/pre_tokenizer",
+       {{"type", "Sequence"}, {"pretokenizers", {Type("Digits"), Type("ByteLevel")}}},
+       "pre_tokenizer.pretokenizers[0]: pre-tokenizer 'Digits'"},
+      {"/pre_tokenizer",
+       {{"type", "Sequence"}, {"pretokenizers", {Type("ByteLevel"), Type("Digits")}}},
+       "pre-tokenizer 'Digits' after ByteLevel"},
+      {"/pre_tokenizer", nullptr, "without ByteLevel"},
+      {"/pre_tokenizer",
+       {{"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "Sideways"}},
+       "behavior 'Sideways'"},
+      {"/post_processor", Type("BertProcessing"), "post-processor 'BertProcessing'"},
+      {"/decoder", Type("Metaspace"), "decoder: decoder 'Metaspace'"},
+      {"/decoder", nullptr, "decoder"},
+      {"/model/type", "Unigram", "model: model 'Unigram'"},
+      {"/model/byte_fallback", true, "byte_fallback"},
+      {"/model/dropout", 0.1, "dropout"},
+      {"/model/end_of_word_suffix", "</w>", "end_of_word_suffix"},
+  };
+  for (const auto& c : cases) {
+    EXPECT_TRUE(Fails(LoadWith(c.path, c.value), StatusCode::kUnimplemented, c.message)) << c.path;
+  }
+}
+
+TEST(TokenizerJsonTest, MalformedFieldsAreRefusedByPlace) {
+  const struct {
+    const char* path;
+    nlohmann::json value;
+    const char* message;
+  } cases[] = {
+      {"/model", 5, "model"},
+      {"/model/vocab", nlohmann::json::array(), "model.vocab: expected an object"},
+      {"/model/vocab/ab", "x", "model.vocab['ab']: expected an integer"},
+      {"/model/vocab/ab", -1, "-1"},
+      {"/model/vocab/ab", 97, "another token has id 97"},
+      {"/model/vocab/ab", 18446744073709551615ULL, "expected an integer"},
+      {"/model/merges/0", "ab", "model.merges[0]: expected a merge"},
+      {"/model/merges/0", "a b c", "model.merges[0]: expected a merge"},
+      {"/model/merges/0", "a c", "'ac' is not in the vocabulary"},
+      {"/added_tokens", 1, "added_tokens: expected an array"},
+      {"/pre_tokenizer/use_regex", "yes", "pre_tokenizer.use_regex: expected true or false"},
+      {"/post_processor",
+       {{"type", "TemplateProcessing"},
+        {"single", {{{"SpecialToken", {{"id", "<s>"}}}}}},
+        {"special_tokens", {{"<s>", {{"ids", {9999}}}}}}},
+       "9999"},
+  };
+  for (const auto& c : cases) {
+    EXPECT_TRUE(Fails(LoadWith(c.path, c.value), StatusCode::kInvalidArgument, c.message)) << c.path;
+  }
+  EXPECT_TRUE(Fails(Tokenizer::Create("{\"model\": ", ""), StatusCode::kInvalidArgument, "tokenizer.json: not JSON"));
+  EXPECT_TRUE(
+      Fails(LoadWith("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "(a"}}}, {"behavior", "Isolated"}}),
+            StatusCode::kInvalidArgument, "pre_tokenizer.pattern.Regex: not a regular expression"));
+}
+
+TEST(TokenizerJsonTest, AByteWithoutATokenIsRefused) {
+  nlohmann::json json = SmallTokenizer();
+  json["model"]["vocab"].erase("a");
+  EXPECT_TRUE(Fails(Tokenizer::Create(json.dump(), ""), StatusCode::kUnimplemented, "'a'"));
+}
+
+TEST(TokenizerJsonTest, EmptySequencesNormalizeNothing) {
+  EXPECT_OK(LoadWith("/normalizer", {{"type", "Sequence"}, {"normalizers", nlohmann::json::array()}}));
+}
+
+TEST(TokenizerConfigTest, TokensAreTextOrObjects) {
+  ASSERT_OK_AND_ASSIGN(const TokenizerConfig config,
+                       ParseTokenizerConfig(R"({"bos_token": {"content": "<s>"}, "eos_token": "</s>",
+                                                "add_bos_token": true, "unknown": [1]})"));
+  EXPECT_EQ(config.bos_token, "<s>");
+  EXPECT_EQ(config.eos_token, "</s>");
+  EXPECT_EQ(config.add_bos_token, true);
+  EXPECT_EQ(config.add_eos_token, std::nullopt);
+  EXPECT_EQ(config.chat_template, std::nullopt);
+}
+
+TEST(TokenizerConfigTest, OfSeveralTemplatesTheDefaultIsTaken) {
+  ASSERT_OK_AND_ASSIGN(const TokenizerConfig config,
+                       ParseTokenizerConfig(R"({"chat_template": [{"name": "tool_use", "template": "T"},
+                                                                  {"name": "default", "template": "D"}]})"));
+  EXPECT_EQ(config.chat_template, "D");
+}
+
+TEST(TokenizerConfigTest, AnAbsentFileSaysNothing) {
+  ASSERT_OK_AND_ASSIGN(const TokenizerConfig config, ParseTokenizerConfig(""));
+  EXPECT_FALSE(config.bos_token || config.eos_token || config.chat_template || config.add_bos_token);
+}
+
+TEST(TokenizerConfigTest, MalformedFieldsAreRefusedByName) {
+  EXPECT_TRUE(Fails(ParseTokenizerConfig("[]"), StatusCode::kInvalidArgument, "tokenizer_config.json"));
+  EXPECT_TRUE(Fails(ParseTokenizerConfig(R"({"bos_token": 5})"), StatusCode::kInvalidArgument, "bos_token"));
+  EXPECT_TRUE(
+      Fails(ParseTokenizerConfig(R"({"add_bos_token": "yes"})"), StatusCode::kInvalidArgument, "add_bos_token"));
+  EXPECT_TRUE(Fails(ParseTokenizerConfig(R"({"chat_template": [{"name": "default"}]})"), StatusCode::kInvalidArgument,
+                    "chat_template[0]"));
+}
+
+}  // namespace
+}  // namespace baton
