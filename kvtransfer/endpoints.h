@@ -1,0 +1,158 @@
+// The two ends of a handoff, as the workers see them. They connect the handoff state machine (handoff/) with a
+// Transport and a PagePool.
+//
+// Both are thread-safe. All callbacks are to be set; they run on the transport's I/O thread (or on the caller's, where
+// said) with no lock held; they may call back and must not block.
+//
+// Lifetimes: an endpoint starts its transport and is the transport's only TransportEvents, so a worker has one endpoint
+// per transport. Destroy the transport first, then the endpoint, then the pool; call nothing of an endpoint in between.
+// No callback runs after the transport is gone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/ids.h"
+#include "engine/kv/page_hash.h"
+#include "engine/kv/page_pool.h"
+#include "engine/types.h"
+#include "kvtransfer/transport.h"
+
+namespace baton {
+
+// Who we are to our peers; a mismatch of version, numerics_id or layout refuses the pair.
+struct HandoffIdentity {
+  std::string worker_id;
+  uint64_t epoch = 0;
+  std::string numerics_id;
+};
+
+// ------------------------------------------------------------------------------------------------ decode side
+
+struct ReceiverOptions {
+  int max_sequences = 64;   // batch slots: granted, received and local sequences together
+  int max_attempts = 1024;  // open at once, whatever their state
+  int max_queue = 256;      // queued reservations, over all prefill workers
+  int max_bypass = 8;       // a younger reservation may pass a waiting one this often, no more
+  // Free pages that a grant leaves for growth: one for each sequence granted, received or local, at most this many.
+  int growth_watermark_pages = 8;
+  absl::Duration hello_timeout = absl::Seconds(3);  // for a new peer's Hello
+};
+
+// A sequence that has changed owner: its prompt's KV is complete in `pages` (the prompt's, plus one to grow into).
+struct ReceivedSequence {
+  AttemptKey key;
+  std::vector<PageRef> pages;
+  int tokens = 0;
+  TokenId first_token = 0;
+};
+
+class HandoffReceiver {
+ public:
+  // At most one of them is called per attempt, once, and none for an attempt closed before; one that was under way when
+  // CloseAttempt was called may still run: a sequence received for an attempt that is no longer known is to be dropped.
+  struct Events {
+    // The pages are complete; the receiver has sent Committed. The sequence holds a batch slot until CloseAttempt.
+    std::function<void(ReceivedSequence)> on_received;
+    // The attempt will not be received: refused, cancelled by the writer, writer lost, commit mismatch.
+    std::function<void(AttemptKey, absl::Status)> on_failed;
+    // The writer finished the request itself (Aborted(finished)); everything is released.
+    std::function<void(AttemptKey)> on_finished_by_writer;
+  };
+
+  // Listens through `transport`, which it starts. `pool` must be in a region of `transport`.
+  static absl::StatusOr<std::unique_ptr<HandoffReceiver>> Create(const HandoffIdentity& identity,
+                                                                 const ReceiverOptions& options, Transport* transport,
+                                                                 PagePool* pool, Events events);
+  virtual ~HandoffReceiver() = default;
+
+  // The router opened the attempt: a writer may reserve for it. ALREADY_EXISTS if it is open, FAILED_PRECONDITION if
+  // the same or a later attempt of this request was open before.
+  virtual absl::Status OpenAttempt(const AttemptKey& key) = 0;
+  // The router has cancelled it, or its sequence left the batch (finished, preempted). Revokes what a writer holds; its
+  // pages come back when the writer's fence arrives or the writer is revoked, and are quarantined while it is silent.
+  // Idempotent.
+  virtual void CloseAttempt(const AttemptKey& key) = 0;
+
+  // Pages became free: queued reservations may be granted now. Fit for PagePool::set_on_free; unhook it when the
+  // transport is gone.
+  virtual void Poke() = 0;
+  // Sequences in the batch that did not come through this receiver (prefilled locally).
+  virtual void SetLocalSequences(int sequences) = 0;
+  // Refuses new attempts and new reservations (queued ones stay).
+  virtual void StartDraining() = 0;
+
+  struct Load {
+    int queued = 0;
+    int granted = 0;   // granted and not yet received or aborted
+    int revoking = 0;  // closed, the writer's fence is awaited
+    int received = 0;  // received and not yet closed
+  };
+  virtual Load load() const = 0;
+};
+
+// ------------------------------------------------------------------------------------------------ prefill side
+
+struct SenderOptions {
+  absl::Duration hello_timeout = absl::Seconds(3);  // for the answer to our Hello; connecting has the transport's own
+};
+
+struct HandoffTarget {
+  std::string worker_id;
+  uint64_t epoch = 0;
+  std::string address;
+};
+
+struct HandoffStats {
+  absl::Duration transfer;  // first put to Committed
+  absl::Duration exposed;   // Commit asked for to Committed
+  uint64_t bytes = 0;
+  std::string transport;
+};
+
+class HandoffSender {
+ public:
+  // For one handoff. At most one of on_done and on_failed is called, once, last. After Abort neither is, except one
+  // that was under way.
+  struct Events {
+    // The reservation waits at the decode worker: source pages may be given back meanwhile.
+    std::function<void()> on_queued;
+    std::function<void()> on_granted;
+    // Refused, revoked, peer lost or the pair does not fit. Local pages are no longer read: they may be given back.
+    std::function<void(absl::Status)> on_failed;
+    // Committed: the decode worker owns the sequence now.
+    std::function<void(HandoffStats)> on_done;
+  };
+
+  static absl::StatusOr<std::unique_ptr<HandoffSender>> Create(const HandoffIdentity& identity, Transport* transport,
+                                                               PagePool* pool, const SenderOptions& options = {});
+  virtual ~HandoffSender() = default;
+
+  // Connects to the target if need be and reserves pages for `tokens` tokens. An attempt is reserved for once: the same
+  // or an older attempt of a request fails with FAILED_PRECONDITION, a target that is silent or does not answer with
+  // UNAVAILABLE.
+  virtual void Reserve(const AttemptKey& key, const HandoffTarget& target, int tokens, std::vector<PageHash> hashes,
+                       Events events) = 0;
+
+  // Layer `layer` of the prompt's pages [first_page, first_page + pages.size()) is complete; `pages` are ours, of
+  // `pool`. Once per layer and page (the last page when its last token is in). Only after on_granted; ignored once the
+  // handoff is revoked or failed. The pages must stay until on_done, on_failed or Abort's callback.
+  virtual void PutLayer(const AttemptKey& key, int layer, int first_page, std::span<const PageId> pages) = 0;
+
+  // Everything was put: flush, then hand over.
+  virtual void Commit(const AttemptKey& key, TokenId first_token) = 0;
+
+  // Ends the handoff from our side: withdraws the reservation or fences what was put. `released` is called (on the I/O
+  // thread, or at once on this one) when local pages are no longer read. `finished`: the first token already finished
+  // the request. Unknown keys: `released` at once.
+  virtual void Abort(const AttemptKey& key, bool finished, std::function<void()> released) = 0;
+};
+
+}  // namespace baton

@@ -1,0 +1,299 @@
+// The decode side: feeds handoff::Receiver from the transport, the worker and the router, and carries out what it says.
+//
+// One mutex guards all state. Messages are sent under it, so that they leave in the machine's order; callbacks run and
+// pages are given back after it, because both may come back to us.
+#include "kvtransfer/handoff/receiver.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "common/mutex.h"
+#include "common/status_macros.h"
+#include "kvtransfer/endpoints.h"
+#include "kvtransfer/wire/codec.h"
+
+namespace baton {
+namespace {
+
+// A page pool as the machine's page source. Owns the pages of granted and revoking attempts.
+class PoolPages final : public handoff::PageSource {
+ public:
+  explicit PoolPages(PagePool* pool) : pool_(pool) {}
+
+  int free_pages() const override { return int(pool_->counts().free); }
+
+  std::vector<PageId> Allocate(int count) override {
+    absl::StatusOr<std::vector<PageRef>> refs = pool_->Allocate(count);
+    std::vector<PageId> ids;
+    if (!refs.ok()) return ids;
+    for (PageRef& ref : *refs) {
+      ids.push_back(ref.id());
+      held_.emplace(ref.id(), std::move(ref));
+    }
+    return ids;
+  }
+
+  void Release(std::span<const PageId> pages) override {
+    for (PageRef& ref : Take(pages)) released_.push_back(std::move(ref));
+  }
+
+  void SetQuarantined(std::span<const PageId> pages, bool quarantined) override {
+    for (PageId page : pages) held_.at(page).SetQuarantined(quarantined);
+  }
+
+  // The pages change owner.
+  std::vector<PageRef> Take(std::span<const PageId> pages) {
+    std::vector<PageRef> refs;
+    for (PageId page : pages) {
+      const auto it = held_.find(page);
+      refs.push_back(std::move(it->second));
+      held_.erase(it);
+    }
+    return refs;
+  }
+
+  // Those released since the last call: for the caller to destroy when it holds no lock.
+  std::vector<PageRef> TakeReleased() { return std::exchange(released_, {}); }
+  std::vector<PageRef> TakeAll() {
+    for (auto& [id, ref] : held_) released_.push_back(std::move(ref));
+    held_.clear();
+    return TakeReleased();
+  }
+
+ private:
+  PagePool* const pool_;
+  absl::flat_hash_map<PageId, PageRef> held_;
+  std::vector<PageRef> released_;
+};
+
+handoff::ReceiverConfig MachineConfig(const ReceiverOptions& options, const PagePool& pool) {
+  return {.layers = pool.layout().layers,
+          .page_tokens = pool.layout().page_tokens,
+          .pages_total = pool.pages_total(),
+          .max_attempts = options.max_attempts,
+          .max_sequences = options.max_sequences,
+          .max_queue = options.max_queue,
+          .max_bypass = options.max_bypass,
+          .growth_watermark_pages = options.growth_watermark_pages};
+}
+
+class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
+ public:
+  ReceiverEndpoint(const HandoffIdentity& identity, const ReceiverOptions& options, Transport* transport,
+                   PagePool* pool, Events events)
+      : options_(options),
+        transport_(transport),
+        layout_(pool->layout()),
+        pages_total_(pool->pages_total()),
+        events_(std::move(events)),
+        machine_(MachineConfig(options, *pool)),
+        pages_(pool) {
+    self_.worker_id = identity.worker_id;
+    self_.epoch = identity.epoch;
+    self_.numerics_id = identity.numerics_id;
+    handoff::SetLayout(layout_, pages_total_, &self_);
+  }
+
+  ~ReceiverEndpoint() override {
+    // The pages go after the lock and while the rest of us is still there: giving them back may call Poke.
+    std::vector<PageRef> pages;
+    MutexLock lock(mutex_);
+    stopped_ = true;
+    pages = pages_.TakeAll();
+  }
+
+  absl::Status OpenAttempt(const AttemptKey& key) override {
+    MutexLock lock(mutex_);
+    return machine_.Open(key);
+  }
+
+  void CloseAttempt(const AttemptKey& key) override { Apply(handoff::Receiver::Close{key}); }
+  void Poke() override { Apply(handoff::Receiver::PagesFreed{}); }
+  void SetLocalSequences(int sequences) override { Apply(handoff::Receiver::LocalSequences{sequences}); }
+  void StartDraining() override { Apply(handoff::Receiver::StartDraining{}); }
+
+  Load load() const override {
+    MutexLock lock(mutex_);
+    const handoff::Receiver::Counts counts = machine_.counts();
+    return {
+        .queued = counts.queued, .granted = counts.granted, .revoking = counts.revoking, .received = counts.received};
+  }
+
+  void OnPeerAccepted(PeerId peer) override;
+  void OnMessage(PeerId peer, std::string_view bytes) override;
+  void OnPeerState(PeerId peer, PeerState state, const absl::Status& why) override;
+  bool AllowWrite(PeerId peer, StreamId stream, uint64_t offset, uint64_t bytes) override;
+
+ private:
+  struct Peer {
+    std::string worker_id;  // empty until it has said a Hello that fits
+    bool greeted() const { return !worker_id.empty(); }
+  };
+  // What is left to do once the lock is released.
+  struct Effects {
+    std::vector<std::function<void()>> callbacks;
+    std::vector<PageRef> released;
+  };
+
+  void Apply(const handoff::Receiver::Event& event);
+  void ApplyLocked(const handoff::Receiver::Event& event, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Carry(handoff::Receiver::Action action, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Finish(Effects effects);
+  void Greet(PeerId id, const handoff::Hello& hello, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const ReceiverOptions options_;
+  Transport* const transport_;
+  const KvLayout layout_;
+  const uint32_t pages_total_;
+  const Events events_;
+  handoff::Hello self_;
+
+  mutable Mutex mutex_;
+  handoff::Receiver machine_ ABSL_GUARDED_BY(mutex_);
+  PoolPages pages_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<PeerId, Peer> peers_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+void ReceiverEndpoint::Apply(const handoff::Receiver::Event& event) {
+  Effects effects;
+  {
+    MutexLock lock(mutex_);
+    if (stopped_) return;
+    ApplyLocked(event, &effects);
+  }
+  Finish(std::move(effects));
+}
+
+void ReceiverEndpoint::ApplyLocked(const handoff::Receiver::Event& event, Effects* effects) {
+  for (handoff::Receiver::Action& action : machine_.On(event, pages_)) Carry(std::move(action), effects);
+  for (PageRef& page : pages_.TakeReleased()) effects->released.push_back(std::move(page));
+}
+
+void ReceiverEndpoint::Carry(handoff::Receiver::Action action, Effects* effects) {
+  if (auto* send = std::get_if<handoff::Receiver::Send>(&action)) {
+    transport_->Send(send->peer, handoff::Encode(send->message));
+  } else if (auto* received = std::get_if<handoff::Receiver::Received>(&action)) {
+    // std::function wants its captures copyable.
+    auto sequence = std::make_shared<ReceivedSequence>(ReceivedSequence{
+        .key = received->key,
+        .pages = pages_.Take(received->pages),
+        .tokens = received->tokens,
+        .first_token = received->first_token,
+    });
+    effects->callbacks.push_back([this, sequence] { events_.on_received(std::move(*sequence)); });
+  } else if (auto* failed = std::get_if<handoff::Receiver::Failed>(&action)) {
+    effects->callbacks.push_back([this, f = *failed] { events_.on_failed(f.key, f.why); });
+  } else if (auto* finished = std::get_if<handoff::Receiver::FinishedByWriter>(&action)) {
+    effects->callbacks.push_back([this, key = finished->key] { events_.on_finished_by_writer(key); });
+  }
+}
+
+void ReceiverEndpoint::Finish(Effects effects) {
+  for (const auto& callback : effects.callbacks) callback();
+  if (effects.released.empty()) return;
+  effects.released.clear();
+  Poke();
+}
+
+void ReceiverEndpoint::OnPeerAccepted(PeerId peer) {
+  {
+    MutexLock lock(mutex_);
+    peers_[peer];
+  }
+  transport_->Post(options_.hello_timeout, [this, peer] {
+    MutexLock lock(mutex_);
+    const auto it = peers_.find(peer);
+    if (it != peers_.end() && !it->second.greeted()) transport_->Disconnect(peer);
+  });
+}
+
+void ReceiverEndpoint::OnMessage(PeerId peer, std::string_view bytes) {
+  absl::StatusOr<handoff::WireMessage> message = handoff::Decode(bytes);
+  Effects effects;
+  {
+    MutexLock lock(mutex_);
+    const auto it = peers_.find(peer);
+    if (it == peers_.end()) return;
+    const auto* hello = message.ok() ? std::get_if<handoff::Hello>(&*message) : nullptr;
+    auto* ordinary = message.ok() ? std::get_if<handoff::Message>(&*message) : nullptr;
+    if (hello != nullptr && !it->second.greeted()) {
+      Greet(peer, *hello, &effects);
+    } else if (ordinary != nullptr && it->second.greeted()) {
+      ApplyLocked(handoff::Receiver::From{peer, std::move(*ordinary)}, &effects);
+    } else {
+      transport_->Disconnect(peer);  // it does not speak the protocol
+    }
+  }
+  Finish(std::move(effects));
+}
+
+void ReceiverEndpoint::Greet(PeerId id, const handoff::Hello& hello, Effects* effects) {
+  handoff::Welcome welcome{.error = "", .self = self_};
+  if (absl::Status fits = handoff::CheckPair(self_, hello); !fits.ok()) {
+    // The peer reads why and hangs up; if it does not, the timeout for its Hello ends the connection.
+    welcome.error = std::string(fits.message());
+    transport_->Send(id, handoff::Encode(welcome));
+    return;
+  }
+  for (const auto& [other_id, other] : peers_) {
+    // A worker has one connection to us. An older one is of a former process, or the worker has lost it.
+    if (other.worker_id == hello.worker_id) transport_->Disconnect(other_id);
+  }
+  peers_[id].worker_id = hello.worker_id;
+  transport_->Send(id, handoff::Encode(welcome));
+  ApplyLocked(handoff::Receiver::PeerUp{id}, effects);
+}
+
+void ReceiverEndpoint::OnPeerState(PeerId peer, PeerState state, const absl::Status& why) {
+  Effects effects;
+  {
+    MutexLock lock(mutex_);
+    if (state == PeerState::kRevoked) peers_.erase(peer);
+    ApplyLocked(handoff::Receiver::PeerChanged{peer, state, why}, &effects);
+  }
+  Finish(std::move(effects));
+}
+
+bool ReceiverEndpoint::AllowWrite(PeerId peer, StreamId stream, uint64_t offset, uint64_t bytes) {
+  // A transport may cut a put as it likes, so that a piece need not be whole blocks; it must lie within granted ones.
+  const uint64_t block_bytes = layout_.block_bytes();
+  const uint64_t blocks = uint64_t(layout_.layers) * pages_total_;
+  if (bytes == 0 || offset >= blocks * block_bytes || bytes > blocks * block_bytes - offset) return false;
+  const uint64_t first = offset / block_bytes;
+  const uint64_t last = (offset + bytes - 1) / block_bytes;
+  if (first / pages_total_ != last / pages_total_) return false;  // of two layers
+  MutexLock lock(mutex_);
+  return machine_.MayWrite(peer, stream, uint32_t(first % pages_total_), uint32_t(last - first + 1));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HandoffReceiver>> HandoffReceiver::Create(const HandoffIdentity& identity,
+                                                                         const ReceiverOptions& options,
+                                                                         Transport* transport, PagePool* pool,
+                                                                         Events events) {
+  if (identity.worker_id.empty()) return absl::InvalidArgumentError("worker_id is empty");
+  if (options.max_sequences < 1 || options.max_attempts < 1 || options.max_queue < 1 || options.max_bypass < 0 ||
+      options.growth_watermark_pages < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("receiver options: max_sequences ", options.max_sequences, ", max_attempts ", options.max_attempts,
+                     ", max_queue ", options.max_queue, " must be positive, max_bypass ", options.max_bypass,
+                     ", growth_watermark_pages ", options.growth_watermark_pages, " not negative"));
+  }
+  auto receiver = std::make_unique<ReceiverEndpoint>(identity, options, transport, pool, std::move(events));
+  BATON_RETURN_IF_ERROR(transport->Start(receiver.get()));
+  return receiver;
+}
+
+}  // namespace baton

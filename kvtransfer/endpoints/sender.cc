@@ -1,0 +1,424 @@
+// The prefill side: one handoff::Writer per handoff, one connection per decode worker.
+//
+// One mutex guards all state. What the machines say is handed to the transport under it, so that it leaves in their
+// order; callbacks run after it, because they may come back to us.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/mutex.h"
+#include "common/status_macros.h"
+#include "kvtransfer/endpoints.h"
+#include "kvtransfer/handoff/seen_attempts.h"
+#include "kvtransfer/handoff/writer.h"
+#include "kvtransfer/wire/codec.h"
+
+namespace baton {
+namespace {
+
+using handoff::Writer;
+
+class SenderEndpoint final : public HandoffSender, public TransportEvents {
+ public:
+  SenderEndpoint(const HandoffIdentity& identity, const SenderOptions& options, Transport* transport, PagePool* pool)
+      : options_(options), transport_(transport), pool_(pool) {
+    self_.worker_id = identity.worker_id;
+    self_.epoch = identity.epoch;
+    self_.numerics_id = identity.numerics_id;
+    handoff::SetLayout(pool->layout(), pool->pages_total(), &self_);
+  }
+
+  void Reserve(const AttemptKey& key, const HandoffTarget& target, int tokens, std::vector<PageHash> hashes,
+               Events events) override;
+  void PutLayer(const AttemptKey& key, int layer, int first_page, std::span<const PageId> pages) override;
+  void Commit(const AttemptKey& key, TokenId first_token) override;
+  void Abort(const AttemptKey& key, bool finished, std::function<void()> released) override;
+
+  void OnPeerAccepted(PeerId peer) override { transport_->Disconnect(peer); }  // nobody has business here
+  void OnMessage(PeerId peer, std::string_view bytes) override;
+  void OnPeerState(PeerId peer, PeerState state, const absl::Status& why) override;
+  bool AllowWrite(PeerId, StreamId, uint64_t, uint64_t) override { return false; }
+
+ private:
+  using TargetKey = std::tuple<std::string, uint64_t, std::string>;  // worker_id, epoch, address
+  using Callbacks = std::vector<std::function<void()>>;
+
+  // The way to one target. Erased when it is lost or given up; handoffs that began on it keep its peer.
+  struct Connection {
+    enum class State : uint8_t { kConnecting, kGreeting, kReady };
+    State state = State::kConnecting;
+    PeerId peer{};  // from greeting on
+    bool silent = false;
+    uint32_t peer_pages_total = 0;  // when ready
+  };
+  using Connections = std::map<TargetKey, Connection>;
+
+  struct Handoff {
+    TargetKey target;
+    handoff::Reserve reservation;
+    Events events;
+    std::optional<Writer> writer;  // once the connection is ready
+    PeerId peer{};                 // of the writer
+    uint32_t peer_pages_total = 0;
+    Callbacks released;  // once aborted
+    absl::Time first_put = absl::InfiniteFuture();
+    absl::Time commit_asked;
+    uint64_t bytes = 0;
+  };
+  using Handoffs = absl::flat_hash_map<AttemptKey, std::unique_ptr<Handoff>>;
+
+  absl::Status Admit(const AttemptKey& key, const TargetKey& target, int tokens) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Connect(const TargetKey& target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnConnected(const TargetKey& target, absl::StatusOr<PeerId> peer);
+  void OnWelcome(Connections::iterator it, const handoff::Welcome& welcome, Callbacks* callbacks)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckWelcome(const TargetKey& target, const handoff::Welcome& welcome) const;
+  void OnFlushed(const AttemptKey& key, const absl::Status& status);
+  Connections::iterator FindConnection(PeerId peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Fails what waits for the connection and forgets it. What began on it goes on until its peer is revoked.
+  void DropConnection(Connections::iterator it, const absl::Status& why, Callbacks* callbacks)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Feeds the machine and carries out what it says. The handoff is gone afterwards if it has ended.
+  void Tell(const AttemptKey& key, const Writer::Event& event, Callbacks* callbacks)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellAndRun(const AttemptKey& key, const Writer::Event& event);
+  void Carry(Handoff& handoff, const Writer::Action& action, Callbacks* callbacks)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Put(Handoff& handoff, const Writer::Put& put) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  HandoffStats Stats(const Handoff& handoff) const;
+
+  static void Run(const Callbacks& callbacks) {
+    for (const auto& callback : callbacks) callback();
+  }
+
+  const SenderOptions options_;
+  Transport* const transport_;
+  PagePool* const pool_;
+  handoff::Hello self_;
+
+  Mutex mutex_;
+  Connections connections_ ABSL_GUARDED_BY(mutex_);
+  Handoffs handoffs_ ABSL_GUARDED_BY(mutex_);
+  handoff::SeenAttempts seen_ ABSL_GUARDED_BY(mutex_);
+};
+
+// ------------------------------------------------------------------------------------------------ the worker's calls
+
+void SenderEndpoint::Reserve(const AttemptKey& key, const HandoffTarget& target, int tokens,
+                             std::vector<PageHash> hashes, Events events) {
+  const TargetKey target_key(target.worker_id, target.epoch, target.address);
+  MutexLock lock(mutex_);
+  if (absl::Status status = Admit(key, target_key, tokens); !status.ok()) {
+    transport_->Post(absl::ZeroDuration(), [fail = std::move(events.on_failed), status] { fail(status); });
+    return;
+  }
+  auto handoff = std::make_unique<Handoff>();
+  handoff->target = target_key;
+  handoff->reservation = {key, tokens, std::move(hashes)};
+  handoff->events = std::move(events);
+  handoffs_[key] = std::move(handoff);
+  const auto it = connections_.find(target_key);
+  if (it == connections_.end()) {
+    Connect(target_key);
+  } else if (it->second.state == Connection::State::kReady) {
+    Callbacks none;  // a start has no callbacks
+    Tell(key, Writer::Start{}, &none);
+  }
+}
+
+absl::Status SenderEndpoint::Admit(const AttemptKey& key, const TargetKey& target, int tokens) {
+  if (tokens < 1) return absl::InvalidArgumentError(absl::StrCat(tokens, " tokens to hand over"));
+  if (!seen_.Admit(key)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("attempt ", key.ToString(), " or a later one was handed over before"));
+  }
+  const auto it = connections_.find(target);
+  if (it != connections_.end() && it->second.silent) {
+    return absl::UnavailableError(absl::StrCat("decode worker ", std::get<0>(target), " is silent"));
+  }
+  return absl::OkStatus();
+}
+
+void SenderEndpoint::PutLayer(const AttemptKey& key, int layer, int first_page, std::span<const PageId> pages) {
+  TellAndRun(key, Writer::PutLayer{layer, first_page, {pages.begin(), pages.end()}});
+}
+
+void SenderEndpoint::Commit(const AttemptKey& key, TokenId first_token) {
+  Callbacks callbacks;
+  {
+    MutexLock lock(mutex_);
+    const auto it = handoffs_.find(key);
+    if (it == handoffs_.end()) return;
+    it->second->commit_asked = absl::Now();
+    Tell(key, Writer::CommitSequence{first_token}, &callbacks);
+  }
+  Run(callbacks);
+}
+
+void SenderEndpoint::Abort(const AttemptKey& key, bool finished, std::function<void()> released) {
+  Callbacks callbacks;
+  {
+    MutexLock lock(mutex_);
+    const auto it = handoffs_.find(key);
+    if (it == handoffs_.end() || !it->second->writer) {
+      if (it != handoffs_.end()) handoffs_.erase(it);  // the connection was not ready: nobody has heard of it
+      callbacks.push_back(std::move(released));
+    } else {
+      it->second->released.push_back(std::move(released));
+      Tell(key, Writer::Abort{finished ? handoff::AbortReason::kFinished : handoff::AbortReason::kCancelled},
+           &callbacks);
+    }
+  }
+  Run(callbacks);
+}
+
+// ------------------------------------------------------------------------------------------------ connections
+
+void SenderEndpoint::Connect(const TargetKey& target) {
+  connections_[target];
+  transport_->Connect(std::get<2>(target),
+                      [this, target](absl::StatusOr<PeerId> peer) { OnConnected(target, std::move(peer)); });
+}
+
+void SenderEndpoint::OnConnected(const TargetKey& target, absl::StatusOr<PeerId> peer) {
+  Callbacks callbacks;
+  {
+    MutexLock lock(mutex_);
+    const auto it = connections_.find(target);
+    if (peer.ok()) {
+      it->second.state = Connection::State::kGreeting;
+      it->second.peer = *peer;
+      transport_->Send(*peer, handoff::Encode(self_));
+      transport_->Post(options_.hello_timeout, [this, peer = *peer] {
+        Callbacks late;
+        {
+          MutexLock lock(mutex_);
+          const auto it = FindConnection(peer);
+          if (it == connections_.end() || it->second.state != Connection::State::kGreeting) return;
+          DropConnection(it, absl::DeadlineExceededError("no answer to Hello"), &late);
+        }
+        Run(late);
+      });
+    } else {
+      DropConnection(it, peer.status(), &callbacks);
+    }
+  }
+  Run(callbacks);
+}
+
+void SenderEndpoint::OnWelcome(Connections::iterator it, const handoff::Welcome& welcome, Callbacks* callbacks) {
+  if (absl::Status status = CheckWelcome(it->first, welcome); !status.ok()) {
+    DropConnection(it, status, callbacks);
+    return;
+  }
+  it->second.state = Connection::State::kReady;
+  it->second.peer_pages_total = welcome.self.pages_total;
+  std::vector<AttemptKey> waiting;
+  for (const auto& [key, handoff] : handoffs_) {
+    if (!handoff->writer && handoff->target == it->first) waiting.push_back(key);
+  }
+  for (const AttemptKey& key : waiting) Tell(key, Writer::Start{}, callbacks);
+}
+
+absl::Status SenderEndpoint::CheckWelcome(const TargetKey& target, const handoff::Welcome& welcome) const {
+  if (!welcome.error.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat("refused by the decode worker: ", welcome.error));
+  }
+  BATON_RETURN_IF_ERROR(handoff::CheckPair(self_, welcome.self));
+  if (welcome.self.worker_id != std::get<0>(target) || welcome.self.epoch != std::get<1>(target)) {
+    return absl::UnavailableError(
+        absl::StrCat("at its address answers worker ", welcome.self.worker_id, ", epoch ", welcome.self.epoch));
+  }
+  return absl::OkStatus();
+}
+
+SenderEndpoint::Connections::iterator SenderEndpoint::FindConnection(PeerId peer) {
+  auto it = connections_.begin();
+  while (it != connections_.end() && (it->second.state == Connection::State::kConnecting || it->second.peer != peer)) {
+    ++it;
+  }
+  return it;
+}
+
+void SenderEndpoint::DropConnection(Connections::iterator it, const absl::Status& why, Callbacks* callbacks) {
+  if (it->second.state != Connection::State::kConnecting) transport_->Disconnect(it->second.peer);
+  const absl::Status status(why.code(), absl::StrCat("decode worker ", std::get<0>(it->first), " at ",
+                                                     std::get<2>(it->first), ": ", why.message()));
+  for (auto handoff = handoffs_.begin(); handoff != handoffs_.end();) {
+    const auto current = handoff++;
+    if (current->second->writer || current->second->target != it->first) continue;
+    callbacks->push_back([fail = std::move(current->second->events.on_failed), status] { fail(status); });
+    handoffs_.erase(current);
+  }
+  connections_.erase(it);
+}
+
+// ------------------------------------------------------------------------------------------------ the transport's
+// events
+
+void SenderEndpoint::OnMessage(PeerId peer, std::string_view bytes) {
+  absl::StatusOr<handoff::WireMessage> decoded = handoff::Decode(bytes);
+  Callbacks callbacks;
+  {
+    MutexLock lock(mutex_);
+    const auto it = FindConnection(peer);
+    if (it == connections_.end()) return;
+    const bool greeting = it->second.state == Connection::State::kGreeting;
+    const auto* welcome = decoded.ok() ? std::get_if<handoff::Welcome>(&*decoded) : nullptr;
+    const auto* message = decoded.ok() ? std::get_if<handoff::Message>(&*decoded) : nullptr;
+    if (greeting && welcome != nullptr) {
+      OnWelcome(it, *welcome, &callbacks);
+    } else if (!greeting && message != nullptr) {
+      const AttemptKey& key = handoff::KeyOf(*message);
+      const auto handoff = handoffs_.find(key);
+      if (handoff != handoffs_.end() && handoff->second->writer && handoff->second->peer == peer) {
+        Tell(key, *message, &callbacks);
+      } else if (std::optional<handoff::Message> answer = Writer::AnswerToUnknown(*message)) {
+        transport_->Send(peer, handoff::Encode(*answer));
+      }
+    } else {
+      const absl::Status what = decoded.ok() ? absl::InvalidArgumentError("unexpected message") : decoded.status();
+      DropConnection(it, what, &callbacks);
+    }
+  }
+  Run(callbacks);
+}
+
+void SenderEndpoint::OnPeerState(PeerId peer, PeerState state, const absl::Status& why) {
+  Callbacks callbacks;
+  {
+    MutexLock lock(mutex_);
+    if (const auto it = FindConnection(peer); it != connections_.end()) {
+      it->second.silent = state == PeerState::kSilent;
+      if (state == PeerState::kRevoked) DropConnection(it, why, &callbacks);
+    }
+    if (state == PeerState::kRevoked) {
+      std::vector<AttemptKey> lost;
+      for (const auto& [key, handoff] : handoffs_) {
+        if (handoff->writer && handoff->peer == peer) lost.push_back(key);
+      }
+      const absl::Status status = absl::UnavailableError(absl::StrCat("the decode worker is lost: ", why.message()));
+      for (const AttemptKey& key : lost) Tell(key, Writer::PeerRevoked{status}, &callbacks);
+    }
+  }
+  Run(callbacks);
+}
+
+void SenderEndpoint::OnFlushed(const AttemptKey& key, const absl::Status& status) {
+  if (status.ok()) {
+    TellAndRun(key, Writer::FlushDone{});
+  } else {
+    TellAndRun(key, Writer::FlushFailed{status});
+  }
+}
+
+// ------------------------------------------------------------------------------------------------ the machines
+
+void SenderEndpoint::TellAndRun(const AttemptKey& key, const Writer::Event& event) {
+  Callbacks callbacks;
+  {
+    MutexLock lock(mutex_);
+    Tell(key, event, &callbacks);
+  }
+  Run(callbacks);
+}
+
+void SenderEndpoint::Tell(const AttemptKey& key, const Writer::Event& event, Callbacks* callbacks) {
+  const auto it = handoffs_.find(key);
+  if (it == handoffs_.end()) return;
+  Handoff& handoff = *it->second;
+  if (std::holds_alternative<Writer::Start>(event)) {
+    const Connection& connection = connections_.at(handoff.target);
+    handoff.peer = connection.peer;
+    handoff.peer_pages_total = connection.peer_pages_total;
+    handoff.writer.emplace(handoff::WriterConfig{.layers = pool_->layout().layers,
+                                                 .page_tokens = pool_->layout().page_tokens,
+                                                 .peer_pages_total = connection.peer_pages_total},
+                           std::move(handoff.reservation));
+  }
+  if (!handoff.writer) return;
+  for (const Writer::Action& action : handoff.writer->On(event)) Carry(handoff, action, callbacks);
+  if (handoff.writer->ended()) handoffs_.erase(key);
+}
+
+void SenderEndpoint::Carry(Handoff& handoff, const Writer::Action& action, Callbacks* callbacks) {
+  if (const auto* send = std::get_if<Writer::Send>(&action)) {
+    transport_->Send(handoff.peer, handoff::Encode(send->message));
+  } else if (const auto* put = std::get_if<Writer::Put>(&action)) {
+    Put(handoff, *put);
+  } else if (std::holds_alternative<Writer::Flush>(action)) {
+    const AttemptKey key = handoff.writer->key();
+    transport_->Flush(handoff.peer, handoff::StreamOf(key),
+                      [this, key](const absl::Status& status) { OnFlushed(key, status); });
+  } else if (std::holds_alternative<Writer::Disconnect>(action)) {
+    if (const auto it = FindConnection(handoff.peer); it != connections_.end()) {
+      DropConnection(it, absl::UnavailableError("a flush failed"), callbacks);
+    }
+  } else if (std::holds_alternative<Writer::ReportQueued>(action)) {
+    callbacks->push_back(handoff.events.on_queued);
+  } else if (std::holds_alternative<Writer::ReportGranted>(action)) {
+    callbacks->push_back(handoff.events.on_granted);
+  } else if (std::holds_alternative<Writer::Finish>(action)) {
+    callbacks->push_back([done = std::move(handoff.events.on_done), stats = Stats(handoff)] { done(stats); });
+  } else if (const auto* fail = std::get_if<Writer::Fail>(&action)) {
+    callbacks->push_back([failed = std::move(handoff.events.on_failed), why = fail->why] { failed(why); });
+  } else if (std::holds_alternative<Writer::Release>(action)) {
+    for (auto& released : handoff.released) callbacks->push_back(std::move(released));
+  }
+}
+
+// Pages that are neighbours on both sides leave as one piece.
+void SenderEndpoint::Put(Handoff& handoff, const Writer::Put& put) {
+  const KvLayout& layout = pool_->layout();
+  const uint64_t block_bytes = layout.block_bytes();
+  std::vector<PutPiece> pieces;
+  for (size_t i = 0; i < put.sources.size(); ++i) {
+    const std::byte* local = pool_->block(put.layer, put.sources[i]);
+    const uint64_t remote = layout.block_offset(put.layer, put.destinations[i], handoff.peer_pages_total);
+    PutPiece* last = pieces.empty() ? nullptr : &pieces.back();
+    if (last != nullptr && last->local + last->bytes == local && last->remote_offset + last->bytes == remote) {
+      last->bytes += block_bytes;
+    } else {
+      pieces.push_back({.local = local, .remote_offset = remote, .bytes = block_bytes});
+    }
+  }
+  handoff.first_put = std::min(handoff.first_put, absl::Now());
+  handoff.bytes += put.sources.size() * block_bytes;
+  transport_->Put(handoff.peer, handoff::StreamOf(handoff.writer->key()), pieces);
+}
+
+HandoffStats SenderEndpoint::Stats(const Handoff& handoff) const {
+  const absl::Time now = absl::Now();
+  return {.transfer = now - std::min(handoff.first_put, now),
+          .exposed = now - handoff.commit_asked,
+          .bytes = handoff.bytes,
+          .transport = transport_->PathName(handoff.peer)};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HandoffSender>> HandoffSender::Create(const HandoffIdentity& identity,
+                                                                     Transport* transport, PagePool* pool,
+                                                                     const SenderOptions& options) {
+  if (identity.worker_id.empty()) return absl::InvalidArgumentError("worker_id is empty");
+  auto sender = std::make_unique<SenderEndpoint>(identity, options, transport, pool);
+  BATON_RETURN_IF_ERROR(transport->Start(sender.get()));
+  return sender;
+}
+
+}  // namespace baton

@@ -1,0 +1,110 @@
+// The messages of the handoff protocol, as values. kvtransfer/wire turns them into bytes and back.
+//
+//   message        from    to        means
+//   Reserve        writer  receiver  pages wanted for a prompt
+//   Queued         back              waits in the receiver's FIFO
+//   Granted        back              destination pages: the writer may put
+//   Refused        back              final: nothing was granted and nothing will be
+//   CancelReserve  writer  receiver  withdraws a reservation that is not granted yet
+//   Commit         writer  receiver  a fence: everything was put and flushed; the sequence changes owner
+//   Committed      back              the answer to Commit; with an error the sequence was dropped
+//   Revoke         receiver writer   stop writing: the answer is a fence
+//   Aborted        writer  receiver  a fence: the flush is complete, nothing more will be put
+//
+// Messages of one connection arrive in the order sent. Puts are not ordered with them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/ids.h"
+#include "engine/types.h"
+#include "kvtransfer/peer.h"
+
+namespace baton::handoff {
+
+struct Reserve {
+  AttemptKey key;
+  int tokens = 0;                                    // whose KV will be handed over
+  std::vector<std::array<uint8_t, 32>> page_hashes;  // of the prompt's full pages
+  bool operator==(const Reserve&) const = default;
+};
+
+struct Queued {
+  AttemptKey key;
+  bool operator==(const Queued&) const = default;
+};
+
+struct Granted {
+  AttemptKey key;
+  std::vector<PageId> pages;  // destination page per source page, in prompt order
+  std::vector<int> wanted;    // indexes into `pages`, ascending: those to be put
+  bool operator==(const Granted&) const = default;
+};
+
+enum class RefuseReason : uint8_t { kUnknownAttempt, kTooLarge, kDraining, kQueueFull };
+const char* Name(RefuseReason reason);
+
+struct Refused {
+  AttemptKey key;
+  RefuseReason reason = RefuseReason::kUnknownAttempt;
+  std::string detail;
+  bool operator==(const Refused&) const = default;
+};
+
+struct CancelReserve {
+  AttemptKey key;
+  bool operator==(const CancelReserve&) const = default;
+};
+
+struct Commit {
+  AttemptKey key;
+  int tokens = 0;
+  TokenId first_token = 0;
+  uint64_t tag = 0;  // CommitTag of what was put
+  bool operator==(const Commit&) const = default;
+};
+
+struct Committed {
+  AttemptKey key;
+  std::string error;  // empty: received
+  bool operator==(const Committed&) const = default;
+};
+
+struct Revoke {
+  AttemptKey key;
+  bool operator==(const Revoke&) const = default;
+};
+
+enum class AbortReason : uint8_t {
+  kFinished,   // the first token already finished the request
+  kCancelled,  // the writer's side gave up
+  kRevoked,    // the answer to Revoke
+  kFailed,     // the writer could not use the grant
+};
+const char* Name(AbortReason reason);
+
+struct Aborted {
+  AttemptKey key;
+  AbortReason reason = AbortReason::kCancelled;
+  bool operator==(const Aborted&) const = default;
+};
+
+using Message = std::variant<Reserve, Queued, Granted, Refused, CancelReserve, Commit, Committed, Revoke, Aborted>;
+
+const AttemptKey& KeyOf(const Message& message);
+
+// The stream of a handoff's puts. Both sides derive it from the key, so that it needs no message; request ids are
+// random, so that two handoffs of one peer do not meet in 64 bits.
+StreamId StreamOf(const AttemptKey& key);
+
+// One put block: a layer of a page. Sums of these over all blocks do not depend on the order of the puts.
+uint64_t BlockTag(int layer, PageId destination);
+// Checksum of a Commit. It detects errors and protects against nothing.
+uint64_t CommitTag(const AttemptKey& key, int tokens, uint64_t sum_of_block_tags);
+
+}  // namespace baton::handoff

@@ -1,0 +1,324 @@
+#include "kvtransfer/handoff/receiver.h"
+
+#include <algorithm>
+#include <span>
+
+#include "absl/strings/str_cat.h"
+
+namespace baton::handoff {
+
+absl::Status Receiver::Open(const AttemptKey& key) {
+  if (attempts_.contains(key)) {
+    return absl::AlreadyExistsError(absl::StrCat("attempt ", key.ToString(), " is open"));
+  }
+  if (draining_) return absl::UnavailableError("the decode worker is draining");
+  if (int(attempts_.size()) >= config_.max_attempts) {
+    return absl::ResourceExhaustedError(absl::StrCat(attempts_.size(), " attempts are open, the limit"));
+  }
+  if (!seen_.Admit(key)) {
+    return absl::FailedPreconditionError(absl::StrCat("attempt ", key.ToString(), " or a later one was open before"));
+  }
+  attempts_[key] = Attempt{};
+  return absl::OkStatus();
+}
+
+std::vector<Receiver::Action> Receiver::On(const Event& event, PageSource& pages) {
+  Actions out;
+  std::visit([&](const auto& e) { Handle(e, pages, &out); }, event);
+  ServeQueue(pages, &out);
+  return out;
+}
+
+void Receiver::Handle(const Close& close, PageSource&, Actions* out) {
+  const auto it = attempts_.find(close.key);
+  if (it == attempts_.end()) return;
+  switch (it->second.state) {
+    case State::kOpen:
+    case State::kReceived:
+      Erase(it);
+      break;
+    case State::kQueued:
+      out->emplace_back(
+          Send{it->second.peer, Refused{close.key, RefuseReason::kUnknownAttempt, "the attempt was closed"}});
+      Erase(it);
+      break;
+    case State::kGranted:
+      it->second.state = State::kRevoking;
+      out->emplace_back(Send{it->second.peer, Revoke{close.key}});
+      break;
+    case State::kRevoking:
+      break;
+  }
+}
+
+void Receiver::Handle(const From& from, PageSource& pages, Actions* out) {
+  if (!silent_.contains(from.peer)) return;
+  SetSilent(from.peer, false, pages);  // we hear it
+  std::visit(
+      [&](const auto& m) {
+        // The other messages are the receiver's own.
+        if constexpr (requires { Receive(from.peer, m, pages, out); }) Receive(from.peer, m, pages, out);
+      },
+      from.message);
+}
+
+void Receiver::Handle(const PeerUp& up, PageSource&, Actions*) { silent_.try_emplace(up.peer, false); }
+
+void Receiver::Handle(const PeerChanged& changed, PageSource& pages, Actions* out) {
+  if (!silent_.contains(changed.peer)) return;
+  if (changed.state == PeerState::kRevoked) {
+    ForgetPeer(changed.peer, changed.why, pages, out);
+  } else {
+    SetSilent(changed.peer, changed.state == PeerState::kSilent, pages);
+  }
+}
+
+void Receiver::Receive(PeerId peer, const Reserve& reserve, PageSource& pages, Actions* out) {
+  const auto it = attempts_.find(reserve.key);
+  if (it != attempts_.end() && it->second.state != State::kOpen && it->second.peer == peer) return;  // said twice
+  if (it == attempts_.end() || it->second.state != State::kOpen) {
+    out->emplace_back(Send{peer, Refused{reserve.key, RefuseReason::kUnknownAttempt, "the attempt is not open"}});
+    return;
+  }
+  it->second.peer = peer;
+  it->second.tokens = reserve.tokens;
+  if (draining_) {
+    return Refuse(it, RefuseReason::kDraining, absl::UnavailableError("the decode worker is draining"), out);
+  }
+  if (const int64_t needed = PagesNeeded(reserve.tokens); needed > int64_t{config_.pages_total}) {
+    return Refuse(it, RefuseReason::kTooLarge,
+                  absl::InvalidArgumentError(
+                      absl::StrCat(reserve.tokens, " tokens need ", needed, " pages, there are ", config_.pages_total)),
+                  out);
+  }
+  if (int(fifo_.size()) >= config_.max_queue) {
+    return Refuse(it, RefuseReason::kQueueFull,
+                  absl::ResourceExhaustedError(absl::StrCat(fifo_.size(), " reservations wait, the limit")), out);
+  }
+  it->second.state = State::kQueued;
+  fifo_.push_back(reserve.key);
+  ServeQueue(pages, out);
+  if (!fifo_.empty() && fifo_.back() == reserve.key) out->emplace_back(Send{peer, Queued{reserve.key}});
+}
+
+void Receiver::Receive(PeerId peer, const CancelReserve& cancel, PageSource&, Actions* out) {
+  const auto it = FindReserved(cancel.key, peer);
+  // A grant that crossed with this message is given back by Aborted: only that is a fence.
+  if (it == attempts_.end() || it->second.state != State::kQueued) return;
+  Erase(it);
+  out->emplace_back(Failed{cancel.key, absl::CancelledError("the prefill worker withdrew its reservation")});
+}
+
+void Receiver::Receive(PeerId peer, const Commit& commit, PageSource& pages, Actions* out) {
+  const auto it = FindReserved(commit.key, peer);
+  if (it == attempts_.end() || !Holds(it->second)) {
+    out->emplace_back(Send{peer, Committed{commit.key, "nothing is granted"}});
+    return;
+  }
+  Attempt& attempt = it->second;
+  const bool revoking = attempt.state == State::kRevoking;
+  const std::string error = revoking ? "revoked" : CommitError(attempt, commit);
+  out->emplace_back(Send{peer, Committed{commit.key, error}});
+  if (error.empty()) {
+    attempt.state = State::kReceived;
+    out->emplace_back(Received{commit.key, std::move(attempt.pages), commit.tokens, commit.first_token});
+    attempt.pages.clear();
+    return;
+  }
+  pages.Release(attempt.pages);
+  Erase(it);
+  if (!revoking) out->emplace_back(Failed{commit.key, absl::DataLossError(error)});
+}
+
+void Receiver::Receive(PeerId peer, const Aborted& aborted, PageSource& pages, Actions* out) {
+  const auto it = FindReserved(aborted.key, peer);
+  if (it == attempts_.end() || it->second.state == State::kReceived) return;
+  const bool revoking = it->second.state == State::kRevoking;
+  if (Holds(it->second)) pages.Release(it->second.pages);
+  Erase(it);
+  if (revoking) return;
+  if (aborted.reason == AbortReason::kFinished) {
+    out->emplace_back(FinishedByWriter{aborted.key});
+  } else {
+    out->emplace_back(
+        Failed{aborted.key, absl::CancelledError(absl::StrCat("the prefill worker aborted: ", Name(aborted.reason)))});
+  }
+}
+
+std::string Receiver::CommitError(const Attempt& attempt, const Commit& commit) const {
+  if (commit.tokens != attempt.tokens) {
+    return absl::StrCat("Commit.tokens is ", commit.tokens, ", reserved were ", attempt.tokens);
+  }
+  uint64_t sum = 0;
+  for (int layer = 0; layer < config_.layers; ++layer) {
+    for (size_t i = 0; i + 1 < attempt.pages.size(); ++i) sum += BlockTag(layer, attempt.pages[i]);
+  }
+  if (commit.tag != CommitTag(commit.key, commit.tokens, sum)) {
+    return "Commit.tag does not fit the grant: not every page was put, or not where it belongs";
+  }
+  return "";
+}
+
+Receiver::Attempts::iterator Receiver::FindReserved(const AttemptKey& key, PeerId peer) {
+  const auto it = attempts_.find(key);
+  if (it == attempts_.end() || it->second.state == State::kOpen || it->second.peer != peer) return attempts_.end();
+  return it;
+}
+
+Receiver::Attempts::iterator Receiver::Erase(Attempts::iterator it) {
+  if (it->second.state == State::kQueued) fifo_.erase(std::find(fifo_.begin(), fifo_.end(), it->first));
+  return attempts_.erase(it);
+}
+
+void Receiver::Refuse(Attempts::iterator it, RefuseReason reason, absl::Status why, Actions* out) {
+  const AttemptKey key = it->first;
+  out->emplace_back(Send{it->second.peer, Refused{key, reason, std::string(why.message())}});
+  Erase(it);
+  out->emplace_back(Failed{key, std::move(why)});
+}
+
+void Receiver::SetSilent(PeerId peer, bool silent, PageSource& pages) {
+  bool& is_silent = silent_.at(peer);
+  if (is_silent == silent) return;
+  is_silent = silent;
+  for (const auto& [key, attempt] : attempts_) {
+    if (Holds(attempt) && attempt.peer == peer) pages.SetQuarantined(attempt.pages, silent);
+  }
+}
+
+void Receiver::ForgetPeer(PeerId peer, const absl::Status& why, PageSource& pages, Actions* out) {
+  SetSilent(peer, false, pages);
+  silent_.erase(peer);
+  for (auto it = attempts_.begin(); it != attempts_.end();) {
+    Attempt& attempt = it->second;
+    if (attempt.peer != peer || attempt.state == State::kOpen || attempt.state == State::kReceived) {
+      ++it;
+      continue;
+    }
+    if (Holds(attempt)) pages.Release(attempt.pages);
+    if (attempt.state != State::kRevoking) {
+      out->emplace_back(
+          Failed{it->first, absl::UnavailableError(absl::StrCat("the prefill worker is lost: ", why.message()))});
+    }
+    it = Erase(it);
+  }
+}
+
+void Receiver::ServeQueue(PageSource& pages, Actions* out) {
+  if (fifo_.empty()) return;
+  RefuseUnservable(out);
+  int sequences = SequenceCount();
+  for (size_t i = 0; i < fifo_.size() && sequences < config_.max_sequences;) {
+    const auto it = attempts_.find(fifo_[i]);
+    if (Silent(it->second.peer)) {
+      ++i;
+      continue;
+    }
+    if (Grant(it, std::min(config_.growth_watermark_pages, sequences), pages, out)) {
+      for (size_t older = 0; older < i; ++older) {
+        Attempt& passed = attempts_.at(fifo_[older]);
+        if (!Silent(passed.peer)) ++passed.bypassed;
+      }
+      fifo_.erase(fifo_.begin() + ptrdiff_t(i));
+      ++sequences;
+    } else if (it->second.bypassed >= config_.max_bypass) {
+      break;
+    } else {
+      ++i;
+    }
+  }
+}
+
+// Nobody waits for quarantined pages: the router may find a better place.
+void Receiver::RefuseUnservable(Actions* out) {
+  const int quarantined = QuarantinedPages();
+  if (quarantined == 0) return;
+  const int usable = int(config_.pages_total) - quarantined;
+  const std::vector<AttemptKey> waiting = fifo_;
+  for (const AttemptKey& key : waiting) {
+    const auto it = attempts_.find(key);
+    if (PagesNeeded(it->second.tokens) <= usable) continue;
+    Refuse(it, RefuseReason::kQueueFull,
+           absl::ResourceExhaustedError(absl::StrCat(PagesNeeded(it->second.tokens), " pages are needed, ", quarantined,
+                                                     " of ", config_.pages_total, " are in quarantine")),
+           out);
+  }
+}
+
+bool Receiver::Grant(Attempts::iterator it, int leave, PageSource& pages, Actions* out) {
+  Attempt& attempt = it->second;
+  const int64_t needed = PagesNeeded(attempt.tokens);
+  if (pages.free_pages() - needed < leave) return false;
+  std::vector<PageId> allocated = pages.Allocate(int(needed));
+  if (allocated.empty()) return false;  // somebody else was faster
+  attempt.state = State::kGranted;
+  attempt.bypassed = 0;
+  attempt.pages = std::move(allocated);
+  Granted granted{it->first, {attempt.pages.begin(), attempt.pages.end() - 1}, {}};
+  // Nothing of the prompt is here already: every page is wanted.
+  for (size_t i = 0; i < granted.pages.size(); ++i) granted.wanted.push_back(int(i));
+  out->emplace_back(Send{attempt.peer, std::move(granted)});
+  return true;
+}
+
+bool Receiver::Silent(PeerId peer) const {
+  const auto it = silent_.find(peer);
+  return it != silent_.end() && it->second;
+}
+
+bool Receiver::MayWrite(PeerId peer, StreamId stream, uint32_t first, uint32_t count) const {
+  for (const auto& [key, attempt] : attempts_) {
+    if (!Holds(attempt) || attempt.peer != peer || StreamOf(key) != stream) continue;
+    const auto writable = std::span(attempt.pages).first(attempt.pages.size() - 1);
+    const auto inside = std::count_if(writable.begin(), writable.end(), [&](PageId page) {
+      return ToIndex(page) >= first && ToIndex(page) - first < count;
+    });
+    if (uint64_t(inside) == count) return true;
+  }
+  return false;
+}
+
+Receiver::Counts Receiver::counts() const {
+  Counts counts;
+  for (const auto& [key, attempt] : attempts_) {
+    switch (attempt.state) {
+      case State::kOpen:
+        ++counts.open;
+        break;
+      case State::kQueued:
+        ++counts.queued;
+        break;
+      case State::kGranted:
+        ++counts.granted;
+        break;
+      case State::kRevoking:
+        ++counts.revoking;
+        break;
+      case State::kReceived:
+        ++counts.received;
+        break;
+    }
+  }
+  return counts;
+}
+
+std::optional<Receiver::State> Receiver::state(const AttemptKey& key) const {
+  const auto it = attempts_.find(key);
+  if (it == attempts_.end()) return std::nullopt;
+  return it->second.state;
+}
+
+int Receiver::SequenceCount() const {
+  const Counts c = counts();
+  return c.granted + c.received + local_sequences_;
+}
+
+int Receiver::QuarantinedPages() const {
+  size_t pages = 0;
+  for (const auto& [key, attempt] : attempts_) {
+    if (Holds(attempt) && Silent(attempt.peer)) pages += attempt.pages.size();
+  }
+  return int(pages);
+}
+
+}  // namespace baton::handoff

@@ -1,0 +1,209 @@
+// The receiver's side of all handoffs of a decode worker: which attempts are open, who waits for pages, who may write
+// where.
+//
+// A pure state machine and a value: no clock, no thread, no I/O. The caller feeds events, carries out the actions that
+// come back, in their order, and lends the page source. All transitions of an attempt:
+//
+//   state     event                          next      actions
+//   (none)    Open                           open
+//   open      Reserve                        queued    Send(Queued), or granted at once
+//   open      Reserve that cannot be         (none)    Send(Refused), Failed
+//   open      Close                          (none)
+//   queued    pages and a slot are there     granted   Send(Granted)
+//   queued    cannot be served any more *    (none)    Send(Refused), Failed
+//   queued    CancelReserve, Aborted         (none)    Failed, or FinishedByWriter
+//   queued    Close                          (none)    Send(Refused)
+//   queued    its peer is revoked            (none)    Failed
+//   granted   Commit that fits               received  Send(Committed), Received: the pages change owner
+//   granted   Commit that does not fit       (none)    release, Send(Committed(error)), Failed
+//   granted   Aborted                        (none)    release, Failed, or FinishedByWriter
+//   granted   CancelReserve                  granted   it crossed with Granted: Aborted follows
+//   granted   Close                          revoking  Send(Revoke)
+//   granted   its peer is revoked            (none)    release, Failed
+//   revoking  Commit                         (none)    release, Send(Committed(error))
+//   revoking  Aborted                        (none)    release
+//   revoking  its peer is revoked            (none)    release
+//   received  Close                          (none)
+//   any       anything else                  same      none; a Commit without a grant gets Committed(error), a Reserve
+//   for
+//                                                      an attempt that is not open gets Refused
+//   * more pages than there are without those in quarantine
+//
+// Invariant I1: pages of granted and revoking attempts are released on three events only: Commit and Aborted, which the
+// writer sends after its flush, and the transport's word that the peer is revoked. While their peer is silent they are
+// in quarantine; no timer frees them.
+//
+// Grants are all or nothing: the prompt's pages, one to grow into, and a batch slot, leaving some pages for the growth
+// of the sequences there are. One FIFO serves all writers; a reservation that fits may pass older ones that do not,
+// each of them max_bypass times at most. Reservations of silent peers neither advance nor hold others up.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/ids.h"
+#include "engine/types.h"
+#include "kvtransfer/handoff/messages.h"
+#include "kvtransfer/handoff/page_source.h"
+#include "kvtransfer/handoff/seen_attempts.h"
+#include "kvtransfer/peer.h"
+
+namespace baton::handoff {
+
+struct ReceiverConfig {
+  int layers = 0;
+  int page_tokens = 0;
+  uint32_t pages_total = 0;
+  int max_attempts = 0;   // open, queued, granted, revoking and received ones
+  int max_sequences = 0;  // granted, received and local ones
+  int max_queue = 0;
+  int max_bypass = 0;
+  int growth_watermark_pages = 0;
+
+  bool operator==(const ReceiverConfig&) const = default;
+};
+
+class Receiver {
+ public:
+  // Events.
+  struct Close {
+    AttemptKey key;
+  };
+  struct From {
+    PeerId peer{};
+    Message message;
+  };
+  struct PeerUp {  // connected, and the pair fits
+    PeerId peer{};
+  };
+  struct PeerChanged {
+    PeerId peer{};
+    PeerState state = PeerState::kAlive;
+    absl::Status why;  // of kRevoked
+  };
+  struct PagesFreed {};
+  struct LocalSequences {  // in the batch without having come through here
+    int count = 0;
+  };
+  struct StartDraining {};
+  using Event = std::variant<Close, From, PeerUp, PeerChanged, PagesFreed, LocalSequences, StartDraining>;
+
+  // Actions.
+  struct Send {
+    PeerId peer{};
+    Message message;
+  };
+  struct Received {  // the pages, the last one to grow into, belong to the caller now
+    AttemptKey key;
+    std::vector<PageId> pages;
+    int tokens = 0;
+    TokenId first_token = 0;
+  };
+  struct Failed {
+    AttemptKey key;
+    absl::Status why;
+  };
+  struct FinishedByWriter {
+    AttemptKey key;
+  };
+  using Action = std::variant<Send, Received, Failed, FinishedByWriter>;
+
+  enum class State : uint8_t { kOpen, kQueued, kGranted, kRevoking, kReceived };
+
+  struct Counts {
+    int open = 0;
+    int queued = 0;
+    int granted = 0;
+    int revoking = 0;
+    int received = 0;
+    bool operator==(const Counts&) const = default;
+  };
+
+  explicit Receiver(const ReceiverConfig& config) : config_(config) {}
+
+  // ALREADY_EXISTS if the attempt is open (or further), FAILED_PRECONDITION if it, or a later one, was before,
+  // RESOURCE_EXHAUSTED beyond max_attempts, UNAVAILABLE when draining.
+  absl::Status Open(const AttemptKey& key);
+
+  std::vector<Action> On(const Event& event, PageSource& pages);
+
+  // Were all of the pages [first, first + count) granted to `peer` for the puts of `stream`, with no fence since?
+  bool MayWrite(PeerId peer, StreamId stream, uint32_t first, uint32_t count) const;
+
+  Counts counts() const;
+  std::optional<State> state(const AttemptKey& key) const;
+
+  bool operator==(const Receiver&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const Receiver& r) {
+    return H::combine(std::move(h), r.attempts_, r.fifo_, r.silent_, r.seen_, r.local_sequences_, r.draining_);
+  }
+
+ private:
+  using Actions = std::vector<Action>;
+  struct Attempt {
+    State state = State::kOpen;
+    PeerId peer{};              // from queued on
+    int tokens = 0;             // from queued on
+    int bypassed = 0;           // how often a younger one was granted while this waited
+    std::vector<PageId> pages;  // while granted or revoking; the last one is not for the writer
+
+    bool operator==(const Attempt&) const = default;
+    template <typename H>
+    friend H AbslHashValue(H h, const Attempt& a) {
+      return H::combine(std::move(h), a.state, a.peer, a.tokens, a.bypassed, a.pages);
+    }
+  };
+  using Attempts = std::map<AttemptKey, Attempt>;
+
+  void Handle(const Close& close, PageSource& pages, Actions* out);
+  void Handle(const From& from, PageSource& pages, Actions* out);
+  void Handle(const PeerUp& up, PageSource& pages, Actions* out);
+  void Handle(const PeerChanged& changed, PageSource& pages, Actions* out);
+  void Handle(const PagesFreed&, PageSource&, Actions*) {}
+  void Handle(const LocalSequences& local, PageSource&, Actions*) { local_sequences_ = local.count; }
+  void Handle(const StartDraining&, PageSource&, Actions*) { draining_ = true; }
+
+  void Receive(PeerId peer, const Reserve& reserve, PageSource& pages, Actions* out);
+  void Receive(PeerId peer, const CancelReserve& cancel, PageSource& pages, Actions* out);
+  void Receive(PeerId peer, const Commit& commit, PageSource& pages, Actions* out);
+  void Receive(PeerId peer, const Aborted& aborted, PageSource& pages, Actions* out);
+
+  // The attempt if it is reserved by `peer`, else end().
+  Attempts::iterator FindReserved(const AttemptKey& key, PeerId peer);
+  Attempts::iterator Erase(Attempts::iterator it);
+  void Refuse(Attempts::iterator it, RefuseReason reason, absl::Status why, Actions* out);
+  void SetSilent(PeerId peer, bool silent, PageSource& pages);
+  void ForgetPeer(PeerId peer, const absl::Status& why, PageSource& pages, Actions* out);
+
+  // Grants what can be granted, after every event.
+  void ServeQueue(PageSource& pages, Actions* out);
+  void RefuseUnservable(Actions* out);
+  // False if the pages or the growth reserve are not there.
+  bool Grant(Attempts::iterator it, int leave, PageSource& pages, Actions* out);
+  bool Silent(PeerId peer) const;
+  bool Holds(const Attempt& a) const { return a.state == State::kGranted || a.state == State::kRevoking; }
+  int64_t PagesNeeded(int tokens) const {
+    return (int64_t{tokens} + config_.page_tokens - 1) / config_.page_tokens + 1;
+  }
+  int SequenceCount() const;
+  int QuarantinedPages() const;
+  std::string CommitError(const Attempt& attempt, const Commit& commit) const;  // empty: it fits
+
+  ReceiverConfig config_;
+  Attempts attempts_;
+  std::vector<AttemptKey> fifo_;   // the queued ones, oldest first
+  std::map<PeerId, bool> silent_;  // the peers there are
+  SeenAttempts seen_;
+  int local_sequences_ = 0;
+  bool draining_ = false;
+};
+
+}  // namespace baton::handoff

@@ -1,0 +1,159 @@
+// The writer's side of one handoff: a prefill worker hands a prompt's pages to a decode worker.
+//
+// A pure state machine and a value: no clock, no thread, no I/O. The caller feeds events and carries out the actions
+// that come back, in their order. All transitions:
+//
+//   state       event                     next        actions
+//   (none)      Start                     reserving   Send(Reserve)
+//   reserving   Queued                    queued      ReportQueued
+//   waiting *   Granted                   granted     ReportGranted
+//   waiting     Granted, not usable       ended       Send(Aborted(failed)), Fail
+//   waiting     Refused                   ended       Fail
+//   waiting     Revoke                    ended       Send(Aborted(revoked)), Fail
+//   waiting     Abort(cancelled)          ended       Send(CancelReserve), Release
+//   waiting     Abort(finished)           ended       Send(Aborted(finished)), Release
+//   granted     PutLayer                  granted     Put
+//   granted     Commit                    flushing    Flush; the fence will be Commit
+//   granted     Abort(reason)             flushing    Flush; the fence will be Aborted(reason)
+//   granted     Revoke                    flushing    Flush; the fence will be Aborted(revoked)
+//   flushing    Abort, Revoke             flushing    a Commit turns into Aborted; an Aborted keeps its reason
+//   flushing    FlushDone, fence Commit   committing  Send(Commit)
+//   flushing    FlushDone, fence Aborted  ended       Send(Aborted), then Fail, or Release after an Abort
+//   flushing    FlushFailed               ended       Disconnect, then Fail, or Release after an Abort
+//   committing  Committed                 ended       Finish, or Fail when it carries an error
+//   committing  Abort                     ended       Release: Commit was the fence
+//   any         PeerRevoked               ended       Fail, or Release after an Abort
+//   any         anything else             same        none
+//   * waiting: reserving or queued
+//
+// Two rules carry invariant I1. A fence (Commit, Aborted) leaves only when nothing was put or the flush is complete; a
+// flush that failed proves nothing about the receiver's memory, so that the connection is given up instead of a fence
+// sent. And pages of ours are released (Fail, Release, Finish) only when no put reads them any more.
+//
+// A handoff that has ended may be forgotten. AnswerToUnknown then speaks for it: a Granted that crossed our withdrawal.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/ids.h"
+#include "engine/types.h"
+#include "kvtransfer/handoff/messages.h"
+
+namespace baton::handoff {
+
+struct WriterConfig {
+  int layers = 0;
+  int page_tokens = 0;
+  uint32_t peer_pages_total = 0;  // page ids of a grant are below it
+
+  bool operator==(const WriterConfig&) const = default;
+};
+
+class Writer {
+ public:
+  // Events. Start is first and comes once.
+  struct Start {};
+  struct PutLayer {  // layer `layer` of the prompt's pages from `first_page` on is complete in `sources`
+    int layer = 0;
+    int first_page = 0;
+    std::vector<PageId> sources;
+  };
+  struct CommitSequence {  // everything was put
+    TokenId first_token = 0;
+  };
+  struct Abort {
+    AbortReason reason = AbortReason::kCancelled;
+  };
+  struct FlushDone {};
+  struct FlushFailed {  // local memory is no longer read, but not everything has landed
+    absl::Status status;
+  };
+  struct PeerRevoked {
+    absl::Status why;
+  };
+  using Event = std::variant<Start, Message, PutLayer, CommitSequence, Abort, FlushDone, FlushFailed, PeerRevoked>;
+
+  // Actions.
+  struct Send {
+    Message message;
+  };
+  struct Put {  // sources[i] of ours to destinations[i] of the peer's
+    int layer = 0;
+    std::vector<PageId> sources;
+    std::vector<PageId> destinations;
+  };
+  struct Flush {};
+  struct Disconnect {};  // give the connection up: the peer's side then revokes us
+  struct ReportQueued {};
+  struct ReportGranted {};
+  // One of these three is the last action of a handoff: our pages are ours alone again.
+  struct Finish {};  // the receiver owns the sequence
+  struct Fail {
+    absl::Status why;
+  };
+  struct Release {};  // the answer to Abort
+  using Action = std::variant<Send, Put, Flush, Disconnect, ReportQueued, ReportGranted, Finish, Fail, Release>;
+
+  enum class State : uint8_t { kNew, kReserving, kQueued, kGranted, kFlushing, kCommitting, kEnded };
+
+  // `reservation.tokens` is positive.
+  Writer(const WriterConfig& config, Reserve reservation) : config_(config), reservation_(std::move(reservation)) {}
+
+  std::vector<Action> On(const Event& event);
+
+  // The answer, if any, to a message about a handoff that has ended or never was.
+  static std::optional<Message> AnswerToUnknown(const Message& message);
+
+  const AttemptKey& key() const { return reservation_.key; }
+  State state() const { return state_; }
+  bool ended() const { return state_ == State::kEnded; }
+
+  bool operator==(const Writer&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const Writer& w) {
+    return H::combine(std::move(h), w.reservation_.key, w.state_, w.pages_, w.wanted_, w.tags_, w.first_token_,
+                      w.fence_.has_value(), w.fence_.value_or(AbortReason::kFinished), w.aborted_);
+  }
+
+ private:
+  using Actions = std::vector<Action>;
+
+  bool Waiting() const { return state_ == State::kReserving || state_ == State::kQueued; }
+  absl::Status CheckGrant(const Granted& granted) const;
+  void StartFlush(std::optional<AbortReason> fence, Actions* out);
+  void End(Action last, Actions* out);
+  // Ends with Release after an Abort, else with Fail.
+  void EndUnfinished(absl::Status why, Actions* out);
+
+  void Handle(const Start&, Actions* out);
+  void Handle(const Message& message, Actions* out);
+  void Handle(const PutLayer& put, Actions* out);
+  void Handle(const CommitSequence& commit, Actions* out);
+  void Handle(const Abort& abort, Actions* out);
+  void Handle(const FlushDone&, Actions* out);
+  void Handle(const FlushFailed& failed, Actions* out);
+  void Handle(const PeerRevoked& revoked, Actions* out);
+
+  void Receive(const Queued&, Actions* out);
+  void Receive(const Granted& granted, Actions* out);
+  void Receive(const Refused& refused, Actions* out);
+  void Receive(const Committed& committed, Actions* out);
+  void Receive(const Revoke&, Actions* out);
+
+  WriterConfig config_;
+  Reserve reservation_;
+  State state_ = State::kNew;
+  std::vector<PageId> pages_;  // granted
+  std::vector<int> wanted_;
+  uint64_t tags_ = 0;  // sum of BlockTag over what was put
+  TokenId first_token_ = 0;
+  std::optional<AbortReason> fence_;  // while flushing: Aborted with this reason; none: Commit
+  bool aborted_ = false;              // by Abort: the last action is Release
+};
+
+}  // namespace baton::handoff

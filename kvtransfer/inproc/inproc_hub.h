@@ -1,0 +1,33 @@
+// Names of the InprocNodes that listen in this process. Thread-safe.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/mutex.h"
+
+namespace baton {
+
+class InprocNode;
+
+class InprocHub {
+ public:
+  static InprocHub& Get();
+
+  // Takes the name in `address`, "inproc:<name>", or a free one if it has none. Returns the full address.
+  // ALREADY_EXISTS if a living node has the name.
+  absl::StatusOr<std::string> Register(const std::string& address, const std::shared_ptr<InprocNode>& node);
+  void Unregister(const std::string& address);
+
+  // Null if nobody listens there.
+  std::shared_ptr<InprocNode> Find(const std::string& address);
+
+ private:
+  Mutex mutex_;
+  std::map<std::string, std::weak_ptr<InprocNode>> nodes_ ABSL_GUARDED_BY(mutex_);
+  int next_free_name_ ABSL_GUARDED_BY(mutex_) = 1;
+};
+
+}  // namespace baton

@@ -1,0 +1,53 @@
+// Whether a peer is still heard. Pure: the caller brings the time. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "kvtransfer/io/steady_time.h"
+
+namespace baton {
+
+class Liveness {
+ public:
+  enum class Verdict : uint8_t { kAlive, kSilent, kExpired };
+
+  Liveness(absl::Duration silent_after, absl::Duration timeout, SteadyTime now)
+      : silent_after_(silent_after), timeout_(timeout), last_heard_(now) {}
+
+  void Heard(SteadyTime now) { last_heard_ = now; }
+
+  // We did not run ourselves for `stall` (stopped, starved): what the peer sent meanwhile is not read yet, so that time
+  // is not held against it.
+  void Forgive(absl::Duration stall) { last_heard_ = last_heard_ + stall; }
+
+  Verdict Check(SteadyTime now) const {
+    const absl::Duration quiet = Between(last_heard_, now);
+    if (quiet >= timeout_) return Verdict::kExpired;
+    return quiet >= silent_after_ ? Verdict::kSilent : Verdict::kAlive;
+  }
+
+ private:
+  absl::Duration silent_after_;
+  absl::Duration timeout_;
+  SteadyTime last_heard_;
+};
+
+// Notices when the thread that should tick every `interval` did not run.
+class StallDetector {
+ public:
+  StallDetector(absl::Duration interval, SteadyTime now) : interval_(interval), last_tick_(now) {}
+
+  // How long the thread was away beyond what a busy machine explains (one interval more than it should); else zero.
+  absl::Duration Tick(SteadyTime now) {
+    const absl::Duration late = Between(last_tick_, now) - interval_;
+    last_tick_ = now;
+    return late > interval_ ? late : absl::ZeroDuration();
+  }
+
+ private:
+  absl::Duration interval_;
+  SteadyTime last_tick_;
+};
+
+}  // namespace baton

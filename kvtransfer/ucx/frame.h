@@ -1,0 +1,85 @@
+// What two introduced peers (introduction.h) send each other over UCX: frames, each one active message that fits a
+// single fragment.
+//
+// A frame is a fixed header and a payload. It carries the id of its session, by which the receiver knows its sender,
+// and which nobody else can guess. Frames of one direction are numbered from 0, so that a lost or reordered one is
+// noticed. All hosts are little-endian.
+//
+//   frame        payload                    a                 b
+//   identity     Identity
+//   offer        region key, address        address of it     (payload empty: no shared memory)
+//   ready                                   1: attached
+//   heartbeat
+//   message      part of a message          its length        offset of the part
+//   put          bytes                      stream            offset in the region
+//   flush                                   stream            bytes put since the last flush
+//   flushed                                 stream
+//   goodbye      why
+//   goodbye-ack
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace baton {
+
+enum class FrameType : uint32_t {
+  kIdentity = 1,
+  kOffer,
+  kReady,
+  kHeartbeat,
+  kMessage,
+  kPut,
+  kFlush,
+  kFlushed,
+  kGoodbye,
+  kGoodbyeAck,
+};
+
+struct FrameHeader {
+  uint64_t session = 0;
+  uint32_t sequence = 0;
+  FrameType type{};
+  uint64_t a = 0;
+  uint64_t b = 0;
+};
+static_assert(sizeof(FrameHeader) == 32 && std::is_trivially_copyable_v<FrameHeader>);
+
+inline constexpr uint32_t kFrameVersion = 1;
+// Payload of one frame. A page of one layer is about as large or smaller, and larger pieces gain nothing over tcp.
+inline constexpr size_t kMaxPayloadBytes = 64 << 10;
+inline constexpr size_t kMaxGoodbyeBytes = 512;
+
+// Nothing if `bytes` is not a header of a known type.
+std::optional<FrameHeader> ParseHeader(const void* bytes, size_t size);
+
+// Who a process is, so that two can find out whether they can share memory and watch each other's life.
+struct Identity {
+  std::array<char, 40> boot_id{};  // of the running kernel
+  uint64_t pid_namespace = 0;
+  uint64_t ipc_namespace = 0;
+  uint64_t pid = 0;
+  uint64_t start_time = 0;  // of the process, in the kernel's ticks: tells it from a later one with its pid
+  uint64_t region_bytes = 0;
+  uint64_t shares_memory = 0;  // 1: would use the shared memory path
+};
+static_assert(sizeof(Identity) == 88 && std::is_trivially_copyable_v<Identity>);
+
+std::string_view AsPayload(const Identity& identity);
+std::optional<Identity> ParseIdentity(std::string_view payload);
+
+// How to reach a region through shared memory.
+struct RegionOffer {
+  std::string remote_key;
+  std::string worker_address;
+};
+
+std::string EncodeOffer(const RegionOffer& offer);
+std::optional<RegionOffer> ParseOffer(std::string_view payload);
+
+}  // namespace baton

@@ -1,0 +1,39 @@
+#include "kvtransfer/ucx/poller.h"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+namespace baton {
+
+Poller::Poller() : fd_(epoll_create1(EPOLL_CLOEXEC)) {}
+
+Poller::~Poller() {
+  if (fd_ >= 0) close(fd_);
+}
+
+absl::Status Poller::Add(int fd, Trigger trigger) {
+  epoll_event event{.events = EPOLLIN, .data = {}};
+  if (trigger == Trigger::kEdge) event.events = EPOLLIN | EPOLLOUT | EPOLLET;
+  if (epoll_ctl(fd_, EPOLL_CTL_ADD, fd, &event) != 0) {
+    return absl::InternalError("cannot poll a descriptor: " + std::system_category().message(errno));
+  }
+  return absl::OkStatus();
+}
+
+void Poller::WaitUntil(SteadyTime deadline) {
+  int timeout_ms = -1;
+  if (deadline != SteadyTime::max()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now()).count();
+    timeout_ms = static_cast<int>(std::clamp<int64_t>(left, 0, 3'600'000));
+  }
+  std::array<epoll_event, 16> events{};
+  static_cast<void>(epoll_wait(fd_, events.data(), events.size(), timeout_ms));
+}
+
+}  // namespace baton

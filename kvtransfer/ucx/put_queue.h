@@ -1,0 +1,80 @@
+// The puts to one peer: waiting, under way, and the flushes behind them.
+//
+// Puts and flushes are worked off in order, a bounded part at a time (Pump), so that a long put keeps neither
+// heartbeats nor other peers waiting. Two data paths:
+//   tcp   pieces travel as frames and the receiver writes them. A flush is a frame after them, and its answer.
+//   shm   pieces are written into the peer's mapped region (ShmPath).
+// I/O thread only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+
+#include "absl/status/status.h"
+#include "kvtransfer/transport.h"
+#include "kvtransfer/ucx/shm_path.h"
+#include "kvtransfer/ucx/ucx_channel.h"
+
+namespace baton {
+
+class PutQueue {
+ public:
+  using FlushDone = std::function<void(absl::Status)>;
+
+  explicit PutQueue(UcxChannel* channel) : channel_(channel) {}
+
+  // Before the first put.
+  void UseSharedMemory(std::unique_ptr<ShmPath> path) { shm_ = std::move(path); }
+  bool uses_shared_memory() const { return shm_ != nullptr; }
+  void set_region_bytes(uint64_t bytes) { region_bytes_ = bytes; }
+
+  void Put(StreamId stream, std::span<const PutPiece> pieces);
+  void Flush(StreamId stream, FlushDone done);
+
+  // Does a part of what is waiting; true if it did anything.
+  bool Pump();
+
+  // The peer says that everything of `stream` before its oldest flush has landed. False if no such flush was asked for.
+  bool OnFlushed(StreamId stream);
+
+  // The peer is given up: nothing that waits will be put.
+  void Stop();
+  // After Stop: nothing reads local memory, and nothing writes to the peer's region, any more.
+  bool stopped() const { return channel_->puts_in_flight() == 0 && (shm_ == nullptr || shm_->pending() == 0); }
+  // After Stop, once stopped: unmaps the peer's region. Nothing of the shared memory path is in use when stopped again.
+  void LetGo();
+  // Calls what waits for a flush.
+  void FailFlushes(const absl::Status& why);
+
+ private:
+  struct Item {
+    StreamId stream = 0;
+    PutPiece piece;
+    FlushDone flush;  // set: the item is a flush
+  };
+  struct Stream {
+    int items = 0;            // pieces and flushes that wait or are under way
+    uint64_t bytes_sent = 0;  // since the last flush
+    absl::Status error;       // of a piece that was not taken
+  };
+
+  bool PumpPiece(Item& item, size_t& budget);
+  bool PumpFlush(Item& item);
+  // One item less; forgets a stream that has nothing left. Returns its error if the item is a flush.
+  absl::Status ItemDone(const Item& item);
+
+  UcxChannel* const channel_;
+  std::unique_ptr<ShmPath> shm_;
+  uint64_t region_bytes_ = 0;
+  std::deque<Item> waiting_;
+  std::deque<Item> flushing_;  // tcp: flushes that the peer has not answered
+  bool shm_flush_started_ = false;
+  std::map<StreamId, Stream> streams_;
+};
+
+}  // namespace baton

@@ -1,0 +1,80 @@
+#include "kvtransfer/ucx/shm_path.h"
+
+#include <utility>
+
+#include "kvtransfer/ucx/ucx_worker.h"
+
+namespace baton {
+
+absl::StatusOr<std::unique_ptr<ShmPath>> ShmPath::Attach(ucp_worker_h worker, const RegionOffer& offer,
+                                                         uint64_t region_address) {
+  std::unique_ptr<ShmPath> path(new ShmPath);
+  path->region_address_ = region_address;
+  ucp_ep_params_t params{};
+  params.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+  params.address = reinterpret_cast<const ucp_address_t*>(offer.worker_address.data());
+  params.err_mode = UCP_ERR_HANDLING_MODE_NONE;
+  ucs_status_t status = ucp_ep_create(worker, &params, &path->endpoint_);
+  if (status != UCS_OK) return UcxError(status, "creating the shared memory endpoint");
+  status = ucp_ep_rkey_unpack(path->endpoint_, offer.remote_key.data(), &path->key_);
+  if (status != UCS_OK) return UcxError(status, "unpacking the key of the peer's region");
+  void* mapped = nullptr;
+  status = ucp_rkey_ptr(path->key_, region_address, &mapped);
+  if (status != UCS_OK) return UcxError(status, "mapping the peer's region");
+  return path;
+}
+
+ShmPath::~ShmPath() {
+  Close();
+  if (closing_ != nullptr) ucp_request_free(closing_);
+}
+
+void ShmPath::Track(ucs_status_ptr_t request) {
+  if (UCS_PTR_IS_PTR(request)) {
+    ++pending_;
+  } else if (UCS_PTR_IS_ERR(request)) {
+    Failed(UCS_PTR_STATUS(request));
+  }
+}
+
+void ShmPath::Failed(ucs_status_t status) {
+  if (failure_.ok()) failure_ = UcxError(status, "writing to the peer's shared memory");
+}
+
+void ShmPath::OnDone(void* request, ucs_status_t status, void* path) {
+  auto* const self = static_cast<ShmPath*>(path);
+  --self->pending_;
+  if (status != UCS_OK) self->Failed(status);
+  ucp_request_free(request);
+}
+
+void ShmPath::Put(uint64_t offset, const std::byte* local, size_t bytes) {
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.cb.send = &ShmPath::OnDone;
+  params.user_data = this;
+  Track(ucp_put_nbx(endpoint_, local, bytes, region_address_ + offset, key_, &params));
+}
+
+void ShmPath::Flush() {
+  ucp_request_param_t params{};
+  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  params.cb.send = &ShmPath::OnDone;
+  params.user_data = this;
+  Track(ucp_ep_flush_nbx(endpoint_, &params));
+}
+
+void ShmPath::Close() {
+  if (key_ != nullptr) ucp_rkey_destroy(std::exchange(key_, nullptr));
+  if (endpoint_ == nullptr) return;
+  ucp_request_param_t params{};
+  const ucs_status_ptr_t request = ucp_ep_close_nbx(std::exchange(endpoint_, nullptr), &params);
+  if (UCS_PTR_IS_PTR(request)) closing_ = request;
+}
+
+int ShmPath::pending() const {
+  const bool closing = closing_ != nullptr && ucp_request_check_status(closing_) == UCS_INPROGRESS;
+  return pending_ + (closing ? 1 : 0);
+}
+
+}  // namespace baton

@@ -1,0 +1,340 @@
+#include "kvtransfer/ucx/ucx_node.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/address.h"
+#include "common/status_macros.h"
+#include "common/strings.h"
+#include "kvtransfer/io/transport_options.h"
+
+namespace baton {
+namespace {
+
+constexpr size_t kMaxPending = 64;  // connections that have not proven to hold the secret, at a time
+constexpr size_t kMaxLookups = 16;  // of names, at a time
+constexpr int kProgressBatch = 64;
+constexpr int kBusyRounds = 16;  // rounds of work between looks at the descriptors
+constexpr absl::Duration kCloseTimeout = absl::Seconds(1);
+
+PeerId NextPeerId() {
+  static std::atomic<uint64_t> next = 1;
+  return PeerId{next++};
+}
+
+absl::StatusOr<std::string> AdvertisedAddress(const TransportOptions& options, const SocketAddress& bound) {
+  if (options.advertise_address.empty()) {
+    if (!bound.IsAnyHost()) return bound.ToString();
+    return absl::InvalidArgumentError(absl::StrCat("listening on every address (", options.listen_address,
+                                                   ") needs an advertise_address that peers can connect to"));
+  }
+  BATON_ASSIGN_OR_RETURN(const HostPort advertised, ParseHostPort(options.advertise_address));
+  if (advertised.port != 0) return options.advertise_address;
+  const std::string host = options.advertise_address.substr(0, options.advertise_address.rfind(':'));
+  return absl::StrCat(host, ":", bound.port());
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------------------ start and end
+
+absl::StatusOr<std::unique_ptr<UcxNode>> UcxNode::Create(const TransportOptions& options) {
+  BATON_RETURN_IF_ERROR(CheckTransportOptions(options));
+  std::unique_ptr<UcxNode> node(new UcxNode(options));
+  if (!options.listen_address.empty()) {
+    BATON_ASSIGN_OR_RETURN(node->listener_, IntroductionListener::Listen(options.listen_address));
+    BATON_ASSIGN_OR_RETURN(node->address_, AdvertisedAddress(options, node->listener_->bound()));
+    BATON_RETURN_IF_ERROR(node->poller_.Add(node->listener_->fd(), Poller::Trigger::kEdge));
+  }
+  const bool loopback_only = node->listener_ != nullptr && node->listener_->bound().IsLoopback();
+  BATON_ASSIGN_OR_RETURN(node->worker_, UcxWorker::Create(loopback_only));
+  BATON_ASSIGN_OR_RETURN(node->worker_address_, node->worker_->Address());
+  BATON_RETURN_IF_ERROR(node->poller_.Add(node->wake_->fd(), Poller::Trigger::kLevel));
+  BATON_RETURN_IF_ERROR(node->poller_.Add(node->worker_->event_fd(), Poller::Trigger::kLevel));
+  ucp_am_handler_param_t handler{};
+  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  handler.id = kFrameHandlerId;
+  handler.cb = &UcxNode::OnFrame;
+  handler.arg = node.get();
+  const ucs_status_t status = ucp_worker_set_am_recv_handler(node->worker_->handle(), &handler);
+  if (status != UCS_OK) return UcxError(status, "setting the UCX message handler");
+  return node;
+}
+
+UcxNode::UcxNode(const TransportOptions& options)
+    : options_(options),
+      wake_(std::make_shared<EventFd>()),
+      tasks_(std::make_shared<TaskQueue>([wake = wake_] { wake->Signal(); })) {}
+
+UcxNode::~UcxNode() {
+  if (thread_.joinable()) {
+    Post(absl::ZeroDuration(), [this] { stop_ = true; });
+    thread_.join();
+  }
+  tasks_->Close();
+}
+
+absl::StatusOr<TransportMemory> UcxNode::AllocateRegion(size_t bytes) {
+  if (thread_.joinable()) return absl::FailedPreconditionError("regions must be allocated before the transport starts");
+  return worker_->AllocateRegion(bytes);
+}
+
+absl::Status UcxNode::Start(TransportEvents* events) {
+  if (thread_.joinable()) return absl::FailedPreconditionError("the transport was started before");
+  Identity identity = LocalIdentity();
+  identity.region_bytes = worker_->region().bytes;
+  identity.shares_memory = options_.path == "tcp" ? 0 : 1;
+  context_.emplace(UcxPeerContext{
+      .options = options_,
+      .worker = *worker_,
+      .events = events,
+      .identity = identity,
+      .watch = [this](int fd) { static_cast<void>(poller_.Add(fd, Poller::Trigger::kEdge).ok()); },
+      .advance_after = [this](absl::Duration delay) { Post(delay, [] {}); },
+      .set_path_name =
+          [this](PeerId peer, std::string name) {
+            MutexLock lock(path_names_mutex_);
+            if (name.empty()) {
+              path_names_.erase(peer);
+            } else {
+              path_names_[peer] = std::move(name);
+            }
+          },
+  });
+  stalls_.emplace(options_.heartbeat_interval, SteadyClock::now());
+  Post(options_.heartbeat_interval, [this] { Tick(); });
+  thread_ = std::thread([this] { Run(); });
+  return absl::OkStatus();
+}
+
+void UcxNode::Run() {
+  for (int round = 0; !stop_; ++round) {
+    if (!RunOnce()) {
+      Sleep();
+    } else if (round % kBusyRounds == 0) {
+      check_descriptors_ = true;
+    }
+  }
+  CloseAll();
+}
+
+// Takes leave of everybody and waits, not for long, until UCX has let go of everything.
+void UcxNode::CloseAll() {
+  context_->events = nullptr;
+  listener_.reset();
+  pending_.clear();
+  for (const auto& [id, peer] : peers_) peer->Leave(absl::CancelledError("the transport ends"));
+  const auto advance_until = [this](SteadyTime deadline, const auto& done) {
+    Post(Between(SteadyClock::now(), deadline), [] {});
+    while (!done() && SteadyClock::now() < deadline) {
+      if (!RunOnce()) Sleep();
+    }
+  };
+  const auto drained = [](const auto& entry) { return entry.second->drained(); };
+  advance_until(SteadyClock::now() + kCloseTimeout / 4, [this] { return peers_.empty(); });
+  for (const auto& [id, peer] : peers_) peer->Abort();
+  advance_until(SteadyClock::now() + kCloseTimeout, [&] { return std::all_of(peers_.begin(), peers_.end(), drained); });
+  if (!std::all_of(peers_.begin(), peers_.end(), drained)) worker_->Abandon();
+  peers_.clear();
+  by_session_.clear();
+  lookups_.clear();
+}
+
+bool UcxNode::RunOnce() {
+  bool worked = false;
+  for (int i = 0; i < kProgressBatch && worker_->Progress(); ++i) worked = true;
+  wake_->Drain();
+  worked |= tasks_->RunDue();
+  if (std::exchange(check_descriptors_, false)) CheckDescriptors();
+  worked |= AdvancePeers();
+  return worked;
+}
+
+void UcxNode::Sleep() {
+  if (!worker_->Arm()) return;
+  poller_.WaitUntil(tasks_->NextDue());
+  check_descriptors_ = true;
+}
+
+void UcxNode::Tick() {
+  const SteadyTime now = SteadyClock::now();
+  const absl::Duration stall = stalls_->Tick(now);
+  for (const auto& [id, peer] : peers_) peer->Tick(now, stall);
+  check_descriptors_ = true;
+  Post(options_.heartbeat_interval, [this] { Tick(); });
+}
+
+void UcxNode::CheckDescriptors() {
+  AcceptConnections();
+  AdvancePending();
+  for (const auto& [id, peer] : peers_) peer->CheckProcess();
+}
+
+bool UcxNode::AdvancePeers() {
+  bool worked = false;
+  for (auto it = peers_.begin(); it != peers_.end();) {
+    UcxPeer& peer = *it->second;
+    worked |= peer.Advance();
+    if (peer.gone()) {
+      by_session_.erase(peer.session());
+      it = peers_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return worked;
+}
+
+std::string UcxNode::PathName(PeerId peer) const {
+  MutexLock lock(path_names_mutex_);
+  const auto it = path_names_.find(peer);
+  return it == path_names_.end() ? "" : it->second;
+}
+
+// ------------------------------------------------------------------------------------------------ new connections
+
+void UcxNode::AcceptConnections() {
+  if (listener_ == nullptr) return;
+  while (std::optional<FileDescriptor> socket = listener_->Accept()) {
+    if (pending_.size() >= kMaxPending) continue;  // closes it
+    AddPending({.introduction = Introduction::Accept(*std::move(socket), options_.secret, worker_address_),
+                .deadline = {},
+                .address = "",
+                .connected = nullptr});
+  }
+}
+
+void UcxNode::AddPending(Pending pending) {
+  pending.deadline = SteadyClock::now() + options_.connect_timeout;
+  static_cast<void>(poller_.Add(pending.introduction->fd(), Poller::Trigger::kEdge).ok());
+  pending_.push_back(std::move(pending));
+}
+
+void UcxNode::AdvancePending() {
+  const SteadyTime now = SteadyClock::now();
+  for (size_t i = 0; i < pending_.size();) {
+    std::optional<absl::StatusOr<Introduced>> result = pending_[i].introduction->Advance();
+    if (!result.has_value() && now >= pending_[i].deadline) {
+      result = absl::DeadlineExceededError(
+          absl::StrCat("no answer within ", absl::FormatDuration(options_.connect_timeout)));
+    }
+    if (!result.has_value()) {
+      ++i;
+      continue;
+    }
+    Pending pending = std::move(pending_[i]);
+    pending_.erase(pending_.begin() + static_cast<ptrdiff_t>(i));
+    if (result->ok()) {
+      OnIntroduced(std::move(pending), **result);
+    } else if (pending.connected != nullptr) {
+      const absl::Status& why = result->status();
+      pending.connected(
+          absl::Status(why.code(), Concat("cannot connect to ", pending.address, ": ", FromAbsl(why.message()))));
+    }
+  }
+}
+
+void UcxNode::OnIntroduced(Pending pending, const Introduced& introduced) {
+  absl::StatusOr<std::unique_ptr<UcxChannel>> channel =
+      introduced.worker_address == worker_address_
+          ? absl::InvalidArgumentError("a transport cannot connect to itself")
+          : UcxChannel::Create(worker_->handle(), introduced.worker_address, introduced.session);
+  if (!channel.ok()) {
+    if (pending.connected != nullptr) pending.connected(channel.status());
+    return;
+  }
+  const bool is_server = pending.connected == nullptr;
+  const PeerId id = NextPeerId();
+  auto peer = std::make_unique<UcxPeer>(&*context_, id, *std::move(channel), std::move(pending.connected));
+  by_session_[introduced.session] = peer.get();
+  peers_.emplace(id, std::move(peer));
+  if (is_server) pending.introduction->Confirm();
+}
+
+ucs_status_t UcxNode::OnFrame(void* node, const void* header, size_t header_bytes, void* data, size_t bytes,
+                              const ucp_am_recv_param_t* params) {
+  auto* const self = static_cast<UcxNode*>(node);
+  const std::optional<FrameHeader> parsed = ParseHeader(header, header_bytes);
+  if (!parsed.has_value()) return UCS_OK;  // from nobody we know
+  const auto it = self->by_session_.find(parsed->session);
+  if (it == self->by_session_.end()) return UCS_OK;
+  if ((params->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 || bytes > kMaxPayloadBytes) {
+    it->second->OnUnexpected("something that is not a frame");
+  } else {
+    it->second->OnFrame(*parsed, {static_cast<const char*>(data), bytes});
+  }
+  return UCS_OK;
+}
+
+// ------------------------------------------------------------------------------------------------ from the user
+
+void UcxNode::Connect(const std::string& address, ConnectDone done) {
+  const absl::StatusOr<SocketAddress> numeric = ResolveAddress(address, /*numeric_only=*/true);
+  if (numeric.ok()) return ConnectTo(address, *numeric, std::move(done));
+  if (absl::IsInvalidArgument(numeric.status())) return done(numeric.status());
+  LookUp(address, std::move(done));
+}
+
+// Name servers may take their time: a thread of its own asks them, and its answer is dropped if it comes too late.
+void UcxNode::LookUp(const std::string& address, ConnectDone done) {
+  if (lookups_.size() >= kMaxLookups) {
+    return done(absl::ResourceExhaustedError(absl::StrCat(kMaxLookups, " names are being looked up already")));
+  }
+  const uint64_t lookup = next_lookup_++;
+  lookups_.emplace(lookup, std::move(done));
+  Post(options_.connect_timeout, [this, lookup, address] {
+    OnLookedUp(lookup, address, absl::DeadlineExceededError(absl::StrCat("looking up ", address, " takes too long")));
+  });
+  std::thread([this, tasks = tasks_, lookup, address] {
+    tasks->Post(absl::ZeroDuration(), [this, lookup, address, result = ResolveAddress(address, false)] {
+      OnLookedUp(lookup, address, result);
+    });
+  }).detach();
+}
+
+void UcxNode::OnLookedUp(uint64_t lookup, const std::string& address, const absl::StatusOr<SocketAddress>& result) {
+  const auto it = lookups_.find(lookup);
+  if (it == lookups_.end()) return;
+  ConnectDone done = std::move(it->second);
+  lookups_.erase(it);
+  if (!result.ok()) return done(result.status());
+  ConnectTo(address, *result, std::move(done));
+}
+
+void UcxNode::ConnectTo(const std::string& address, const SocketAddress& socket_address, ConnectDone done) {
+  absl::StatusOr<std::unique_ptr<Introduction>> introduction =
+      Introduction::Connect(socket_address, options_.secret, worker_address_);
+  if (!introduction.ok()) {
+    const absl::Status& why = introduction.status();
+    return done(absl::Status(why.code(), Concat("cannot connect to ", address, ": ", FromAbsl(why.message()))));
+  }
+  AddPending(
+      {.introduction = *std::move(introduction), .deadline = {}, .address = address, .connected = std::move(done)});
+}
+
+UcxPeer* UcxNode::FindOpen(PeerId id) {
+  const auto it = peers_.find(id);
+  return it == peers_.end() || !it->second->open() ? nullptr : it->second.get();
+}
+
+void UcxNode::Send(PeerId id, std::string message) {
+  if (UcxPeer* peer = FindOpen(id); peer != nullptr) peer->Send(std::move(message));
+}
+
+void UcxNode::Put(PeerId id, StreamId stream, std::span<const PutPiece> pieces) {
+  if (UcxPeer* peer = FindOpen(id); peer != nullptr) peer->Put(stream, pieces);
+}
+
+void UcxNode::Flush(PeerId id, StreamId stream, std::function<void(absl::Status)> done) {
+  if (UcxPeer* peer = FindOpen(id); peer != nullptr) return peer->Flush(stream, std::move(done));
+  done(absl::UnavailableError(absl::StrCat("peer ", static_cast<uint64_t>(id), " is not connected")));
+}
+
+void UcxNode::Disconnect(PeerId id) {
+  if (UcxPeer* peer = FindOpen(id); peer != nullptr) peer->Leave(absl::CancelledError("disconnected by this side"));
+}
+
+}  // namespace baton

@@ -1,0 +1,324 @@
+#include "kvtransfer/ucx/ucx_peer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+#include "common/strings.h"
+
+namespace baton {
+namespace {
+
+// Time for goodbyes to cross. It bounds how long a disconnected peer's flushes wait.
+constexpr absl::Duration kFarewell = absl::Milliseconds(100);
+constexpr size_t kMinQueuedBytes = 64 << 20;
+constexpr size_t kMaxStreams = 1 << 16;
+
+}  // namespace
+
+UcxPeer::UcxPeer(UcxPeerContext* context, PeerId id, std::unique_ptr<UcxChannel> channel, ConnectDone connected)
+    : context_(context),
+      id_(id),
+      is_client_(connected != nullptr),
+      connected_(std::move(connected)),
+      channel_(std::move(channel)),
+      puts_(channel_.get()),
+      open_by_(SteadyClock::now() + context->options.connect_timeout),
+      liveness_(context->options.silent_after, context->options.peer_timeout, SteadyClock::now()) {
+  // The server waits for it: before, the client might not know the session yet.
+  if (is_client_) channel_->Send(FrameType::kIdentity, std::string(AsPayload(context_->identity)));
+}
+
+void UcxPeer::OnFrame(const FrameHeader& header, std::string_view payload) {
+  if (phase_ == Phase::kGone || channel_->closing()) return;
+  if (header.sequence != next_sequence_++) return OnUnexpected("a frame out of order");
+  liveness_.Heard(SteadyClock::now());
+  if (open()) SetState(PeerState::kAlive);
+  if (header.type == FrameType::kGoodbye) return OnGoodbye(payload);
+  if (header.type == FrameType::kGoodbyeAck) {
+    goodbye_acknowledged_ = goodbye_sent_;
+  } else if (phase_ == Phase::kNegotiating) {
+    OnNegotiation(header, payload);
+  } else if (phase_ == Phase::kOpen) {
+    OnOpenFrame(header, payload);
+  }
+}
+
+// ------------------------------------------------------------------------------------------------ becoming open
+
+void UcxPeer::OnNegotiation(const FrameHeader& header, std::string_view payload) {
+  switch (header.type) {
+    case FrameType::kHeartbeat:
+      return;
+    case FrameType::kIdentity:
+      return OnIdentity(payload);
+    case FrameType::kOffer:
+      return OnOffer(header, payload);
+    case FrameType::kReady:
+      return OnReady(header);
+    default:
+      return OnUnexpected("a frame that does not belong into the negotiation");
+  }
+}
+
+void UcxPeer::OnIdentity(std::string_view payload) {
+  if (theirs_.has_value()) return OnUnexpected("a second identity");
+  theirs_ = ParseIdentity(payload);
+  if (!theirs_.has_value()) return OnUnexpected("a malformed identity");
+  puts_.set_region_bytes(theirs_->region_bytes);
+  if (!is_client_) channel_->Send(FrameType::kIdentity, std::string(AsPayload(context_->identity)));
+  absl::StatusOr<RegionOffer> offer = MakeOffer(*theirs_);
+  if (offer.ok()) {
+    offered_ = true;
+    channel_->Send(FrameType::kOffer, EncodeOffer(*offer), reinterpret_cast<uint64_t>(context_->worker.region().data));
+  } else {
+    no_shared_memory_ = offer.status();
+    channel_->Send(FrameType::kOffer);
+  }
+}
+
+// Only to a peer whose death we will see, because nothing else ends its access.
+absl::StatusOr<RegionOffer> UcxPeer::MakeOffer(const Identity& theirs) {
+  if (context_->identity.shares_memory == 0 || theirs.shares_memory == 0) {
+    return absl::FailedPreconditionError("shared memory is turned off");
+  }
+  BATON_RETURN_IF_ERROR(CheckSameHost(context_->identity, theirs));
+  BATON_ASSIGN_OR_RETURN(process_, ProcessWatch::Open(theirs.pid, theirs.start_time));
+  context_->watch(process_->fd());
+  RegionOffer offer;
+  BATON_ASSIGN_OR_RETURN(offer.remote_key, context_->worker.RegionKey());
+  BATON_ASSIGN_OR_RETURN(offer.worker_address, context_->worker.Address());
+  return offer;
+}
+
+void UcxPeer::OnOffer(const FrameHeader& header, std::string_view payload) {
+  if (!theirs_.has_value() || ready_sent_) return OnUnexpected("an offer out of order");
+  if (!payload.empty() && context_->identity.shares_memory != 0) {
+    const std::optional<RegionOffer> offer = ParseOffer(payload);
+    if (!offer.has_value()) return OnUnexpected("a malformed offer");
+    absl::StatusOr<std::unique_ptr<ShmPath>> path = ShmPath::Attach(context_->worker.handle(), *offer, header.a);
+    if (path.ok()) {
+      puts_.UseSharedMemory(*std::move(path));
+    } else {
+      no_shared_memory_ = path.status();
+    }
+  }
+  const bool has_region = theirs_->region_bytes > 0;
+  if (context_->options.path == "shm" && has_region && !puts_.uses_shared_memory()) {
+    return Leave(absl::FailedPreconditionError(
+        Concat("path shm is asked for, but: ",
+               no_shared_memory_.ok() ? "the peer does not offer it" : FromAbsl(no_shared_memory_.message()))));
+  }
+  ready_sent_ = true;
+  channel_->Send(FrameType::kReady, "", puts_.uses_shared_memory() ? 1 : 0);
+  OpenIfReady();
+}
+
+void UcxPeer::OnReady(const FrameHeader& header) {
+  if (!theirs_.has_value() || ready_received_) return OnUnexpected("ready out of order");
+  ready_received_ = true;
+  if (header.a == 0) offered_ = false;
+  OpenIfReady();
+}
+
+void UcxPeer::OpenIfReady() {
+  if (!ready_sent_ || !ready_received_) return;
+  phase_ = Phase::kOpen;
+  was_open_ = true;
+  context_->set_path_name(id_, puts_.uses_shared_memory() ? "ucx:shm" : "ucx:tcp");
+  const ConnectDone done = std::exchange(connected_, nullptr);
+  if (context_->events == nullptr) return;
+  if (done != nullptr) {
+    done(id_);
+  } else {
+    context_->events->OnPeerAccepted(id_);
+  }
+}
+
+// ------------------------------------------------------------------------------------------------ open
+
+void UcxPeer::OnOpenFrame(const FrameHeader& header, std::string_view payload) {
+  switch (header.type) {
+    case FrameType::kHeartbeat:
+      return;
+    case FrameType::kMessage:
+      return OnMessagePart(header, payload);
+    case FrameType::kPut:
+      return OnPut(header, payload);
+    case FrameType::kFlush:
+      return OnFlush(header);
+    case FrameType::kFlushed:
+      if (!puts_.OnFlushed(header.a)) OnUnexpected("the answer to a flush that was not asked for");
+      return;
+    default:
+      return OnUnexpected("a frame that does not belong into an open connection");
+  }
+}
+
+void UcxPeer::Send(std::string message) {
+  const size_t limit = context_->options.max_message_bytes;
+  if (message.size() > limit) {
+    return Leave(
+        absl::InvalidArgumentError(absl::StrCat("a message of ", message.size(), " bytes is longer than ", limit)));
+  }
+  const size_t max_queued_bytes = std::max(kMinQueuedBytes, 4 * limit);
+  if (channel_->queued_bytes() + message.size() > max_queued_bytes) {
+    return Leave(absl::ResourceExhaustedError(
+        absl::StrCat("more than ", max_queued_bytes, " bytes of messages wait for a peer that does not read")));
+  }
+  channel_->SendMessage(std::move(message));
+}
+
+void UcxPeer::OnMessagePart(const FrameHeader& header, std::string_view part) {
+  const uint64_t total = header.a;
+  if (total > context_->options.max_message_bytes) return OnUnexpected("a message longer than we take");
+  const bool fits = header.b == message_.size() && part.size() <= total - message_.size();
+  if (!fits || (part.empty() && total > 0)) return OnUnexpected("a message in parts that do not fit");
+  if (part.size() == total) {
+    if (context_->events != nullptr) context_->events->OnMessage(id_, part);
+    return;
+  }
+  if (message_.empty()) message_.reserve(total);
+  message_.append(part);
+  if (message_.size() < total) return;
+  const std::string whole = std::exchange(message_, "");
+  if (context_->events != nullptr) context_->events->OnMessage(id_, whole);
+}
+
+// The write happens here and nowhere else: once we are leaving, nothing of the peer lands.
+void UcxPeer::OnPut(const FrameHeader& header, std::string_view data) {
+  const TransportMemory region = context_->worker.region();
+  const bool inside = data.size() <= region.bytes && header.b <= region.bytes - data.size();
+  if (data.empty() || !inside) return OnUnexpected("a write outside of our region");
+  if (context_->events == nullptr || !context_->events->AllowWrite(id_, header.a, header.b, data.size())) {
+    return Leave(absl::PermissionDeniedError(
+        absl::StrCat("the peer's write to [", header.b, ", +", data.size(), ") is not allowed")));
+  }
+  if (bytes_landed_.size() >= kMaxStreams && bytes_landed_.count(header.a) == 0) {
+    return OnUnexpected("puts in too many streams at once");
+  }
+  std::memcpy(static_cast<std::byte*>(region.data) + header.b, data.data(), data.size());
+  bytes_landed_[header.a] += data.size();
+}
+
+void UcxPeer::OnFlush(const FrameHeader& header) {
+  const auto it = bytes_landed_.find(header.a);
+  const uint64_t landed = it == bytes_landed_.end() ? 0 : it->second;
+  if (it != bytes_landed_.end()) bytes_landed_.erase(it);
+  if (landed != header.b) return OnUnexpected("a flush of bytes that did not all arrive");
+  channel_->Send(FrameType::kFlushed, "", header.a);
+}
+
+void UcxPeer::SetState(PeerState state) {
+  if (state_ == state) return;
+  state_ = state;
+  if (context_->events != nullptr) context_->events->OnPeerState(id_, state, absl::OkStatus());
+}
+
+void UcxPeer::Tick(SteadyTime now, absl::Duration stall) {
+  liveness_.Forgive(stall);
+  if (phase_ == Phase::kNegotiating) {
+    open_by_ = open_by_ + stall;
+    if (now >= open_by_) {
+      Leave(absl::DeadlineExceededError(
+          absl::StrCat("the peer did not get ready within ", absl::FormatDuration(context_->options.connect_timeout))));
+    }
+    return;
+  }
+  if (!open()) return;
+  channel_->SendHeartbeat();
+  switch (liveness_.Check(now)) {
+    case Liveness::Verdict::kAlive:
+      break;
+    case Liveness::Verdict::kSilent:
+      SetState(PeerState::kSilent);
+      break;
+    case Liveness::Verdict::kExpired:
+      SetState(PeerState::kSilent);
+      Leave(absl::DeadlineExceededError(
+          absl::StrCat("the peer was not heard for ", absl::FormatDuration(context_->options.peer_timeout))));
+      break;
+  }
+}
+
+// ------------------------------------------------------------------------------------------------ leaving
+
+void UcxPeer::OnGoodbye(std::string_view why) {
+  goodbye_received_ = true;
+  channel_->Send(FrameType::kGoodbyeAck);
+  Leave(absl::UnavailableError(
+      Concat("the peer closed the connection: ", absl::CHexEscape(ToAbsl(why.substr(0, kMaxGoodbyeBytes))))));
+}
+
+void UcxPeer::Leave(const absl::Status& why) {
+  if (phase_ >= Phase::kLeaving) return;
+  phase_ = Phase::kLeaving;
+  why_ = why;
+  left_at_ = SteadyClock::now();
+  context_->advance_after(kFarewell);
+  puts_.Stop();
+  message_.clear();
+  bytes_landed_.clear();
+}
+
+bool UcxPeer::RevokedIsProven() const { return !was_open_ || !offered_ || goodbye_received_ || process_dead_; }
+
+bool UcxPeer::FarewellIsOver(SteadyTime now) const {
+  if (channel_->failed() || process_dead_) return true;
+  return (goodbye_received_ && goodbye_acknowledged_) || now >= left_at_ + kFarewell;
+}
+
+void UcxPeer::CheckProcess() {
+  if (process_.has_value() && !process_dead_) process_dead_ = process_->Dead();
+}
+
+bool UcxPeer::Advance() {
+  if (phase_ == Phase::kGone) return false;
+  if (phase_ != Phase::kLeaving) {
+    if (channel_->failed()) {
+      Leave(channel_->failure());
+    } else if (process_dead_) {
+      Leave(absl::UnavailableError("the peer's process is dead"));
+    } else {
+      return open() && puts_.Pump();
+    }
+  }
+  return AdvanceLeaving(SteadyClock::now());
+}
+
+bool UcxPeer::AdvanceLeaving(SteadyTime now) {
+  bool worked = false;
+  if (!let_go_ && puts_.stopped()) {
+    puts_.LetGo();
+    let_go_ = worked = true;
+    puts_.FailFlushes(why_);
+  }
+  if (!goodbye_sent_ && let_go_ && puts_.stopped()) {
+    channel_->Send(FrameType::kGoodbye, std::string(FromAbsl(why_.message()).substr(0, kMaxGoodbyeBytes)));
+    goodbye_sent_ = worked = true;
+  }
+  if (!channel_->closing() && FarewellIsOver(now) && (RevokedIsProven() || channel_->failed())) {
+    channel_->Close();
+    worked = true;
+  }
+  if (!drained() || !let_go_ || !RevokedIsProven()) return worked;
+  phase_ = Phase::kGone;
+  const ConnectDone done = std::exchange(connected_, nullptr);
+  if (context_->events == nullptr) return true;
+  if (done != nullptr) done(why_);
+  if (was_open_) {
+    context_->set_path_name(id_, "");
+    context_->events->OnPeerState(id_, PeerState::kRevoked, why_);
+  }
+  return true;
+}
+
+void UcxPeer::Abort() {
+  Leave(absl::CancelledError("the transport ends"));
+  channel_->Close();
+}
+
+}  // namespace baton

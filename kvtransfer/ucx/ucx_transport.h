@@ -1,0 +1,22 @@
+// The Transport between processes, over UCX: messages over tcp, data over tcp or shared memory.
+//
+// With a peer on the same host (same pid and IPC namespaces) puts go straight into its region, mapped through UCX
+// ("ucx:shm"); else they travel as messages that the receiver copies to where they belong, after it asked AllowWrite
+// ("ucx:tcp"). TransportOptions::path forces either. On shared memory the peer's process can write anywhere in the
+// region until it lets go or dies; it must be trusted as far as the secret reaches.
+//
+// UCX is configured from within, for lean tcp frames and silence on stdout; UCX_* environment variables that the user
+// sets take precedence (UCX_TLS=tcp keeps shared memory out).
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "kvtransfer/transport.h"
+
+namespace baton {
+
+// INVALID_ARGUMENT for options that make no sense; UNAVAILABLE if UCX cannot start.
+absl::StatusOr<std::unique_ptr<Transport>> CreateUcxTransport(const TransportOptions& options);
+
+}  // namespace baton

@@ -1,0 +1,157 @@
+#include "kvtransfer/ucx/ucx_worker.h"
+
+#include <ucs/config/global_opts.h>
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+
+extern "C" void ucs_debug_disable_signals(void);  // exported by libucs, in no installed header
+
+namespace baton {
+namespace {
+
+bool UserSet(const std::string& variable) {
+  return std::getenv(variable.c_str()) !=
+         nullptr;  // NOLINT(concurrency-mt-unsafe): nothing here changes the environment
+}
+
+// Process-wide settings, which UCX applies when it is loaded: its crash handlers would hide ours and the sanitizers',
+// and it prints to stdout what we report ourselves.
+void ConfigureLibrary() {
+  static const bool once = [] {
+    if (!UserSet("UCX_HANDLE_ERRORS")) ucs_debug_disable_signals();
+    if (!UserSet("UCX_LOG_LEVEL")) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+struct Setting {
+  const char* variable;  // with which the user overrides it
+  const char* name;
+  const char* value;
+};
+constexpr Setting kSettings[] = {
+    {"UCX_TLS", "TLS", "tcp,posix,sysv"},
+    // A frame travels as one fragment (frame.h): the receiver copies it once, to where it belongs.
+    {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "256k"},
+    {"UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "256k"},
+    // Frames are never sent by rendezvous, which would write into memory at times of UCX's choosing.
+    {"UCX_RNDV_THRESH", "RNDV_THRESH", "inf"},
+    {"UCX_MAX_RNDV_RAILS", "MAX_RNDV_RAILS", "1"},
+    // We send heartbeats of our own; a stopped peer on shared memory must find its connection when it returns.
+    {"UCX_KEEPALIVE_INTERVAL", "KEEPALIVE_INTERVAL", "inf"},
+};
+
+constexpr Setting kLoopbackOnly = {"UCX_NET_DEVICES", "NET_DEVICES", "lo"};
+
+absl::Status Apply(const Setting& setting, ucp_config_t* config) {
+  if (UserSet(setting.variable)) return absl::OkStatus();
+  const ucs_status_t status = ucp_config_modify(config, setting.name, setting.value);
+  return status == UCS_OK ? absl::OkStatus() : UcxError(status, absl::StrCat("setting UCX's ", setting.name));
+}
+
+absl::StatusOr<ucp_context_h> CreateContext(bool loopback_only) {
+  ucp_config_t* config = nullptr;
+  ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
+  if (status != UCS_OK) return UcxError(status, "reading the UCX configuration");
+  absl::Status applied;
+  for (const Setting& setting : kSettings) applied.Update(Apply(setting, config));
+  if (loopback_only) applied.Update(Apply(kLoopbackOnly, config));
+  if (!applied.ok()) {
+    ucp_config_release(config);
+    return applied;
+  }
+  ucp_params_t params{};
+  params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
+  params.features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP;
+  params.name = "baton";
+  ucp_context_h context = nullptr;
+  status = ucp_init(&params, config, &context);
+  ucp_config_release(config);
+  if (status != UCS_OK) return UcxError(status, "starting UCX");
+  return context;
+}
+
+}  // namespace
+
+absl::Status UcxError(ucs_status_t status, const std::string& what) {
+  const std::string text = absl::StrCat(what, ": ", ucs_status_string(status));
+  switch (status) {
+    case UCS_ERR_NO_MEMORY:
+    case UCS_ERR_NO_RESOURCE:
+      return absl::ResourceExhaustedError(text);
+    case UCS_ERR_INVALID_PARAM:
+    case UCS_ERR_INVALID_ADDR:
+      return absl::InvalidArgumentError(text);
+    case UCS_ERR_CANCELED:
+      return absl::CancelledError(text);
+    default:
+      return absl::UnavailableError(text);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Create(bool loopback_only) {
+  ConfigureLibrary();
+  std::unique_ptr<UcxWorker> worker(new UcxWorker);
+  BATON_ASSIGN_OR_RETURN(worker->context_, CreateContext(loopback_only));
+  ucp_worker_params_t params{};
+  params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  ucs_status_t status = ucp_worker_create(worker->context_, &params, &worker->worker_);
+  if (status != UCS_OK) return UcxError(status, "creating a UCX worker");
+  status = ucp_worker_get_efd(worker->worker_, &worker->event_fd_);
+  if (status != UCS_OK) return UcxError(status, "getting the UCX event descriptor (does UCX_TLS name tcp?)");
+  return worker;
+}
+
+UcxWorker::~UcxWorker() {
+  if (abandoned_) return;
+  if (worker_ != nullptr) ucp_worker_destroy(worker_);
+  for (const Region& region : regions_) ucp_mem_unmap(context_, region.handle);
+  if (context_ != nullptr) ucp_cleanup(context_);
+}
+
+absl::StatusOr<TransportMemory> UcxWorker::AllocateRegion(size_t bytes) {
+  if (bytes == 0) return absl::InvalidArgumentError("a region of 0 bytes was asked for");
+  ucp_mem_map_params_t params{};
+  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
+  params.length = bytes;
+  params.flags = UCP_MEM_MAP_ALLOCATE;
+  ucp_mem_h handle = nullptr;
+  const ucs_status_t status = ucp_mem_map(context_, &params, &handle);
+  if (status != UCS_OK) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for a region of ", bytes, " bytes: ", ucs_status_string(status)));
+  }
+  ucp_mem_attr_t attributes{};
+  attributes.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_LENGTH;
+  ucp_mem_query(handle, &attributes);
+  regions_.push_back({.handle = handle, .memory = {.data = attributes.address, .bytes = bytes}});
+  return regions_.back().memory;
+}
+
+absl::StatusOr<std::string> UcxWorker::RegionKey() const {
+  if (regions_.empty()) return absl::FailedPreconditionError("no region is registered");
+  void* buffer = nullptr;
+  size_t bytes = 0;
+  const ucs_status_t status = ucp_rkey_pack(context_, regions_[0].handle, &buffer, &bytes);
+  if (status != UCS_OK) return UcxError(status, "packing the region's key");
+  std::string key(static_cast<const char*>(buffer), bytes);
+  ucp_rkey_buffer_release(buffer);
+  return key;
+}
+
+absl::StatusOr<std::string> UcxWorker::Address() const {
+  ucp_address_t* address = nullptr;
+  size_t bytes = 0;
+  const ucs_status_t status = ucp_worker_get_address(worker_, &address, &bytes);
+  if (status != UCS_OK) return UcxError(status, "getting the worker's address");
+  std::string text(reinterpret_cast<const char*>(address), bytes);
+  ucp_worker_release_address(worker_, address);
+  return text;
+}
+
+}  // namespace baton

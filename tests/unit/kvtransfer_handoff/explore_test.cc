@@ -1,0 +1,67 @@
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <iostream>
+#include <ostream>
+#include <string>
+
+#include "explorer.h"
+
+namespace baton::handoff {
+namespace {
+
+// Far more than there are: a machine whose states grow without end fails here.
+constexpr size_t kMaxStates = 3'000'000;
+
+TEST(HandoffExplorationTest, EveryReachableStateKeepsTheInvariants) {
+  const Exploration result = Explore(Mutation::kNone, kMaxStates);
+  RecordProperty("states", std::to_string(result.states));
+  RecordProperty("steps", std::to_string(result.steps));
+  std::cout << result.states << " states, " << result.steps << " steps, " << result.states_at_rest << " at rest\n";
+  EXPECT_EQ(result.violation, "");
+  EXPECT_GT(result.states_at_rest, 0u);
+  for (size_t kind = 0; kind < result.taken.size(); ++kind) {
+    EXPECT_GT(result.taken[kind], 0u) << "never happens: " << Name(StepKind(kind));
+  }
+}
+
+struct Mutant {
+  const char* name;
+  Mutation mutation;
+  const char* found_out_by;
+};
+
+std::ostream& operator<<(std::ostream& out, const Mutant& mutant) { return out << mutant.name; }
+
+class HandoffMutantTest : public ::testing::TestWithParam<Mutant> {};
+
+TEST_P(HandoffMutantTest, IsFoundOut) {
+  const Exploration result = Explore(GetParam().mutation, kMaxStates);
+  EXPECT_NE(result.violation.find(GetParam().found_out_by), std::string::npos)
+      << "found: " << (result.violation.empty() ? "nothing" : result.violation);
+}
+
+constexpr Mutant kMutants[] = {
+    Mutant{"FreesAtRevoke", Mutation::kFreeAtRevoke, "I1: a put can land"},
+    Mutant{"FreesOnSilence", Mutation::kFreeOnSilence, "I1: a put can land"},
+    Mutant{"KeepsGrantsOfRevokedPeer", Mutation::kKeepGrantsOfRevoked, "I3"},
+    Mutant{"CommitsBeforeFlush", Mutation::kCommitBeforeFlush, "before its pages"},
+    Mutant{"SendsAbortedBeforeFlush", Mutation::kAbortedBeforeFlush, "I1"},
+    Mutant{"SendsFenceAfterFailedFlush", Mutation::kFenceAfterFailedFlush, "before its pages"},
+    Mutant{"ReleasesSourceAtAbort", Mutation::kReleaseSourceAtAbort, "I1: a put reads a page that was given back"},
+    Mutant{"PutsAfterRevoke", Mutation::kPutAfterRevoke, "I1"},
+    Mutant{"ForgetsCancelReserve", Mutation::kForgetCancelReserve, "I2: the two sides disagree"},
+    Mutant{"ForgetsAborted", Mutation::kForgetAborted, "I2: the two sides disagree"},
+    Mutant{"IgnoresGrantThatCrossedCancel", Mutation::kIgnoreUnknownGrant, "I2: the two sides disagree"},
+    Mutant{"ForgetsCommitted", Mutation::kForgetCommitted, "I2: the two sides disagree"},
+    Mutant{"ForgetsRevoke", Mutation::kForgetRevoke, "I2: the two sides disagree"},
+    Mutant{"KeepsGrantAfterCommit", Mutation::kCommitKeepsGrant, "I2: the two sides disagree"},
+    Mutant{"AcceptsCommitAfterClose", Mutation::kCommitAfterClose, "a closed attempt was received"},
+    Mutant{"GrantsNoPageToGrowInto", Mutation::kNoGrowthPage, "a sequence cannot grow"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Explorer, HandoffMutantTest, ::testing::ValuesIn(kMutants),
+                         [](const ::testing::TestParamInfo<Mutant>& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace baton::handoff

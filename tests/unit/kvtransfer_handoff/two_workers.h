@@ -1,0 +1,294 @@
+// A prefill and a decode worker reduced to their endpoints, in one process, for tests.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/mutex.h"
+#include "engine/kv/page_pool.h"
+#include "kvtransfer/endpoints.h"
+#include "kvtransfer/inproc/inproc_transport.h"
+
+namespace baton::handoff_test {
+
+constexpr KvLayout kLayout{.layers = 2, .kv_heads = 1, .head_dim = 4, .page_tokens = 4, .dtype = DType::kF32};
+constexpr absl::Duration kPatience = absl::Seconds(20);
+
+inline AttemptKey Key(uint64_t request, uint32_t attempt = 1) { return {.request = {0, request}, .attempt = attempt}; }
+
+// For what nobody tells us about, such as page counts.
+template <typename Condition>
+bool Eventually(const Condition& condition) {
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (!condition()) {
+    if (absl::Now() > deadline) return false;
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  return true;
+}
+
+// What happened, in order. Thread-safe.
+class Diary {
+ public:
+  void Write(std::string entry) {
+    MutexLock lock(mutex_);
+    entries_.push_back(std::move(entry));
+    changed_.NotifyAll();
+  }
+  // Until an entry begins with one of `texts` (and a number in it is all of the number); "" if none does in time.
+  std::string WaitForAny(const std::vector<std::string>& texts) {
+    const absl::Time deadline = absl::Now() + kPatience;
+    MutexLock lock(mutex_);
+    size_t read = 0;
+    while (true) {
+      for (; read < entries_.size(); ++read) {
+        for (const std::string& text : texts) {
+          if (Begins(entries_[read], text)) return entries_[read];
+        }
+      }
+      if (!changed_.WaitUntil(mutex_, deadline)) return "";
+    }
+  }
+  std::string WaitFor(const std::string& text) { return WaitForAny({text}); }
+  int Count(const std::string& text) {
+    MutexLock lock(mutex_);
+    int count = 0;
+    for (const std::string& entry : entries_) count += Begins(entry, text) ? 1 : 0;
+    return count;
+  }
+
+ private:
+  static bool Begins(const std::string& entry, const std::string& text) {
+    const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+    if (entry.compare(0, text.size(), text) != 0) return false;
+    return entry.size() == text.size() || !digit(text.back()) || !digit(entry[text.size()]);
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::string> entries_ ABSL_GUARDED_BY(mutex_);
+};
+
+inline TransportOptions Options() {
+  TransportOptions options;
+  options.listen_address = "inproc:";
+  options.secret = "secret";
+  options.heartbeat_interval = absl::Milliseconds(20);
+  options.silent_after = absl::Milliseconds(200);
+  options.peer_timeout = absl::Seconds(60);  // a test that wants it shortens it
+  options.connect_timeout = absl::Seconds(5);
+  return options;
+}
+
+inline std::unique_ptr<PagePool> MakePool(Transport* transport, uint32_t pages) {
+  auto allocator = [transport](size_t bytes) -> absl::StatusOr<PoolMemory> {
+    absl::StatusOr<TransportMemory> memory = transport->AllocateRegion(bytes);
+    if (!memory.ok()) return memory.status();
+    return PoolMemory{memory->data, nullptr};
+  };
+  return *PagePool::Create(kLayout, pages, allocator);
+}
+
+// The byte that layer `layer` of page `page` of a request's prompt is filled with.
+inline uint8_t Fill(const AttemptKey& key, int layer, int page) {
+  return uint8_t(key.request.low * 31 + key.attempt * 17 + uint64_t(layer) * 7 + uint64_t(page) * 3 + 1);
+}
+
+class DecodeSide {
+ public:
+  struct Settings {
+    uint32_t pages = 16;
+    HandoffIdentity identity{.worker_id = "decode", .epoch = 1, .numerics_id = "numerics"};
+    ReceiverOptions options{};
+    TransportOptions transport = Options();
+  };
+
+  explicit DecodeSide(Settings settings) : identity_(settings.identity) {
+    transport_ = *InprocTransport::Create(settings.transport);
+    pool_ = MakePool(transport_.get(), settings.pages);
+    receiver_ = *HandoffReceiver::Create(
+        settings.identity, settings.options, transport_.get(), pool_.get(),
+        {.on_received = [this](ReceivedSequence sequence) { Take(std::move(sequence)); },
+         .on_failed =
+             [this](AttemptKey key, const absl::Status& why) {
+               diary_.Write(absl::StrCat("failed ", key.request.low, ": ", why.ToString()));
+             },
+         .on_finished_by_writer =
+             [this](AttemptKey key) { diary_.Write(absl::StrCat("finished ", key.request.low)); }});
+    pool_->set_on_free([receiver = receiver_.get()] { receiver->Poke(); });
+  }
+  ~DecodeSide() {
+    transport_.reset();
+    pool_->set_on_free(nullptr);
+    MutexLock lock(mutex_);
+    running_.clear();
+  }
+
+  HandoffTarget target() const { return {identity_.worker_id, identity_.epoch, transport_->address()}; }
+  HandoffReceiver& receiver() { return *receiver_; }
+  InprocTransport& transport() { return *transport_; }
+  PagePool& pool() { return *pool_; }
+  Diary& diary() { return diary_; }
+
+  // The router cancels the attempt, or its sequence ends.
+  void Close(const AttemptKey& key) {
+    std::optional<ReceivedSequence> ended;
+    {
+      MutexLock lock(mutex_);
+      closed_[key] = true;
+      if (const auto it = running_.find(key); it != running_.end()) {
+        ended = std::move(it->second);
+        running_.erase(it);
+      }
+    }
+    ended.reset();
+    receiver_->CloseAttempt(key);
+  }
+
+  bool IsEmpty() {
+    const HandoffReceiver::Load load = receiver_->load();
+    const PageCounts counts = pool_->counts();
+    return load.queued == 0 && load.granted == 0 && load.revoking == 0 && load.received == 0 &&
+           counts.free == counts.total;
+  }
+
+ private:
+  void Take(ReceivedSequence sequence) {
+    bool right = sequence.pages.size() == size_t(kLayout.pages_for(sequence.tokens)) + 1;
+    for (int layer = 0; layer < kLayout.layers; ++layer) {
+      for (size_t page = 0; page + 1 < sequence.pages.size(); ++page) {
+        const std::byte* block = pool_->block(layer, sequence.pages[page].id());
+        for (size_t i = 0; i < kLayout.block_bytes(); ++i) {
+          right = right && block[i] == std::byte{Fill(sequence.key, layer, int(page))};
+        }
+      }
+    }
+    const std::string entry = absl::StrCat(right ? "received " : "corrupt ", sequence.key.request.low);
+    {
+      MutexLock lock(mutex_);
+      // One closed meanwhile is dropped, its pages with it, after the lock.
+      if (!closed_.contains(sequence.key)) running_.emplace(sequence.key, std::move(sequence));
+    }
+    diary_.Write(entry);
+  }
+
+  const HandoffIdentity identity_;
+  Diary diary_;
+  std::unique_ptr<PagePool> pool_;
+  std::unique_ptr<HandoffReceiver> receiver_;
+  std::unique_ptr<InprocTransport> transport_;
+  Mutex mutex_;
+  std::map<AttemptKey, ReceivedSequence> running_ ABSL_GUARDED_BY(mutex_);
+  std::map<AttemptKey, bool> closed_ ABSL_GUARDED_BY(mutex_);
+};
+
+class PrefillSide {
+ public:
+  struct Settings {
+    uint32_t pages = 16;
+    HandoffIdentity identity{.worker_id = "prefill", .epoch = 2, .numerics_id = "numerics"};
+    KvLayout layout = kLayout;
+    TransportOptions transport = Options();
+    SenderOptions options{};
+  };
+
+  explicit PrefillSide(const Settings& settings) {
+    transport_ = *InprocTransport::Create(settings.transport);
+    pool_ = MakePool(transport_.get(), settings.pages);
+    sender_ = *HandoffSender::Create(settings.identity, transport_.get(), pool_.get(), settings.options);
+  }
+  ~PrefillSide() {
+    transport_.reset();
+    MutexLock lock(mutex_);
+    prompts_.clear();
+  }
+
+  HandoffSender& sender() { return *sender_; }
+  InprocTransport& transport() { return *transport_; }
+  PagePool& pool() { return *pool_; }
+  Diary& diary() { return diary_; }
+
+  void Reserve(const AttemptKey& key, const HandoffTarget& target, int tokens) {
+    const auto note = [this, name = key.request.low](const char* what) { diary_.Write(absl::StrCat(what, name)); };
+    sender_->Reserve(
+        key, target, tokens, {},
+        {.on_queued = [note] { note("queued "); },
+         .on_granted = [note] { note("granted "); },
+         .on_failed =
+             [this, key](const absl::Status& why) {
+               GiveBack(key);
+               diary_.Write(absl::StrCat("failed ", key.request.low, ": ", why.ToString()));
+             },
+         .on_done =
+             [this, key](const HandoffStats& stats) {
+               GiveBack(key);
+               diary_.Write(absl::StrCat("done ", key.request.low, ": ", stats.bytes, " bytes by ", stats.transport));
+             }});
+  }
+
+  // "Computes" the prompt and puts it layer by layer.
+  void Put(const AttemptKey& key, int tokens) {
+    std::vector<PageRef> pages = *pool_->Allocate(kLayout.pages_for(tokens));
+    std::vector<PageId> ids;
+    for (const PageRef& page : pages) ids.push_back(page.id());
+    {
+      MutexLock lock(mutex_);
+      prompts_[key] = std::move(pages);
+    }
+    for (int layer = 0; layer < kLayout.layers; ++layer) {
+      for (size_t page = 0; page < ids.size(); ++page) {
+        std::memset(pool_->block(layer, ids[page]), Fill(key, layer, int(page)), kLayout.block_bytes());
+      }
+      sender_->PutLayer(key, layer, 0, ids);
+    }
+  }
+
+  void Abort(const AttemptKey& key, bool finished = false) {
+    sender_->Abort(key, finished, [this, key] {
+      GiveBack(key);
+      diary_.Write(absl::StrCat("released ", key.request.low));
+    });
+  }
+
+  bool IsEmpty() { return pool_->counts().free == pool_->counts().total; }
+
+ private:
+  // The page's memory is overwritten: whatever still read it would be found out.
+  void GiveBack(const AttemptKey& key) {
+    std::vector<PageRef> pages;
+    {
+      MutexLock lock(mutex_);
+      const auto it = prompts_.find(key);
+      if (it == prompts_.end()) return;
+      pages = std::move(it->second);
+      prompts_.erase(it);
+    }
+    for (const PageRef& page : pages) {
+      for (int layer = 0; layer < kLayout.layers; ++layer) {
+        std::memset(pool_->block(layer, page.id()), 0, kLayout.block_bytes());
+      }
+    }
+  }
+
+  Diary diary_;
+  std::unique_ptr<PagePool> pool_;
+  std::unique_ptr<HandoffSender> sender_;
+  std::unique_ptr<InprocTransport> transport_;
+  Mutex mutex_;
+  std::map<AttemptKey, std::vector<PageRef>> prompts_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace baton::handoff_test

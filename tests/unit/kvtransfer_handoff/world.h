@@ -1,0 +1,278 @@
+// A model of everything around the two handoff machines, small enough to visit all of its states: a router with two
+// requests of at most two attempts each, one prefill and one decode process, a pool with pages for one of them,
+// connections, and one fault.
+//
+//   router       starts an attempt on both workers, may cancel at any moment, hears of failures and then cancels; its
+//   cancels
+//                reach the two workers independently and at any time, also after the next attempt was started
+//   prefill      one source page per handoff, one layer: one put. Puts, then commits or finishes the request
+//   network      messages about one attempt are delivered in order; those about different attempts in any order, which
+//   is more
+//                than a connection may do to them. A put may land at any time before its flush is done, whatever the
+//                messages do, so that every state in which it is under way must stand its landing. When prefill has
+//                lost the connection or died, what it put may land until decode has revoked the peer
+//   decode       three pages, each grant takes two. Runs a received sequence until it ends or is closed
+//   fault        at most one, at any point, of either process: crash, crash and restart, or stop and return. A stopped
+//   process
+//                is one that takes no steps, as any process may do for a while; what a stop adds is that the peer
+//                notices: it hears nothing and may give the connection up
+//
+// Steps are fair or not. Unfair ones may happen or not (faults, a client's cancel, a timeout); fair ones happen if
+// nothing else does. So a state without fair steps is where the world comes to rest.
+//
+// Some steps are taken at once when they become possible (Settle): each of them can neither be prevented nor overtaken
+// by another step with a different outcome, so that nothing is missed and far fewer states remain.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kvtransfer/handoff/receiver.h"
+#include "kvtransfer/handoff/writer.h"
+
+namespace baton::handoff {
+
+// A rule that the world breaks on the machines' behalf. Each must be found out.
+enum class Mutation : uint8_t {
+  kNone,
+  kFreeAtRevoke,           // decode frees a grant when it sends Revoke, not at the fence
+  kFreeOnSilence,          // decode frees the grants of a peer that is only silent
+  kKeepGrantsOfRevoked,    // decode does not hear that a peer was revoked
+  kCommitBeforeFlush,      // prefill does not wait for the flush before Commit
+  kAbortedBeforeFlush,     // ... before Aborted
+  kFenceAfterFailedFlush,  // prefill takes a failed flush for a complete one
+  kReleaseSourceAtAbort,   // prefill gives its page back when it aborts, not when the flush is done
+  kPutAfterRevoke,         // prefill does not look at its state before a put
+  kForgetCancelReserve,    // prefill withdraws without saying so
+  kForgetAborted,          // prefill never sends Aborted
+  kIgnoreUnknownGrant,     // prefill does not answer a Granted that crossed its withdrawal
+  kForgetCommitted,        // decode never answers Commit
+  kForgetRevoke,           // decode never sends Revoke
+  kCommitKeepsGrant,       // decode runs the sequence and still thinks it granted
+  kCommitAfterClose,       // decode does not know that a granted attempt was closed
+  kNoGrowthPage,           // decode grants the prompt's page alone
+};
+
+constexpr int kRequests = 2;
+constexpr int kAttempts = 2;
+constexpr int kKeys = kRequests * kAttempts;
+constexpr int kPages = 3;
+constexpr int kConnections = 2;
+
+AttemptKey KeyOfIndex(int index);
+int IndexOfKey(const AttemptKey& key);
+
+enum class StepKind : uint8_t {
+  kStart,
+  kCancel,
+  kCloseArrives,
+  kAbortArrives,
+  kPut,
+  kCommit,
+  kFinishEarly,
+  kFlushDone,
+  kFlushFailed,
+  kDeliverToDecode,
+  kDeliverToPrefill,
+  kSequenceEnds,
+  kDecodeSeesSilence,
+  kDecodeSeesAlive,
+  kDecodeRevokes,
+  kPrefillRevokes,
+  kCrashPrefill,
+  kRestartPrefill,
+  kCrashDecode,
+  kRestartDecode,
+  kCount
+};
+const char* Name(StepKind kind);
+
+struct Step {
+  StepKind kind{};
+  uint8_t index = 0;  // of the request, attempt or connection, by kind
+  bool fair = true;
+
+  std::string ToString() const;
+};
+
+// Which pages are free. Notes misuse instead of failing, so that the explorer can report how it came about.
+class ModelPool final : public PageSource {
+ public:
+  int free_pages() const override;
+  std::vector<PageId> Allocate(int count) override;
+  void Release(std::span<const PageId> pages) override;
+  void SetQuarantined(std::span<const PageId> pages, bool quarantined) override;
+
+  bool used(PageId page) const { return used_[ToIndex(page)]; }
+  bool any_quarantined() const;
+  const char* misuse() const;
+  // A pool that breaks a rule itself; its misuse is not noted, so that what follows from it must be found.
+  void set_mutation(Mutation mutation) { mutation_ = mutation; }
+
+  template <typename H>
+  friend H AbslHashValue(H h, const ModelPool& pool) {
+    return H::combine(std::move(h), pool.used_, pool.quarantined_);
+  }
+
+ private:
+  std::array<bool, kPages> used_{};
+  std::array<bool, kPages> quarantined_{};
+  const char* misuse_ = nullptr;
+  Mutation mutation_ = Mutation::kNone;
+};
+
+class World {
+ public:
+  explicit World(Mutation mutation);
+
+  std::vector<Step> Steps() const;  // those that can be taken now
+  void Take(const Step& step);
+
+  // What is wrong in this state; empty if nothing is.
+  std::string Violation() const;
+  // The same for a state in which nothing more will happen by itself.
+  std::string ViolationAtRest() const;
+
+  template <typename H>
+  friend H AbslHashValue(H h, const World& w) {
+    return H::combine(std::move(h), w.requests_, w.attempts_, w.prefill_, w.decode_, w.receiver_, w.pool_,
+                      w.connections_, w.puts_, w.fault_);
+  }
+
+ private:
+  enum class Process : uint8_t { kUp, kDead };
+  enum class Phase : uint8_t { kIdle, kActive, kDone };
+
+  struct Request {
+    uint8_t attempt = 0;  // the current one, from 1
+    Phase phase = Phase::kIdle;
+    template <typename H>
+    friend H AbslHashValue(H h, const Request& r) {
+      return H::combine(std::move(h), r.attempt, r.phase);
+    }
+  };
+  struct Handoff {
+    Writer writer;
+    bool put = false;
+    bool commit_asked = false;
+    bool source_released = false;   // by kReleaseSourceAtAbort
+    std::optional<PageId> granted;  // for kPutAfterRevoke
+    template <typename H>
+    friend H AbslHashValue(H h, const Handoff& x) {
+      return H::combine(std::move(h), x.writer, x.put, x.commit_asked, x.source_released);
+    }
+  };
+  // What the world knows about one attempt.
+  struct Attempt {
+    bool close = false;   // the router's cancel is under way to decode
+    bool abort = false;   // ... to prefill
+    bool failed = false;  // a worker tells the router that it failed
+    bool closed = false;  // decode has heard the close
+    uint8_t connection = 0;
+    std::optional<Handoff> handoff;
+    std::vector<Message> to_decode;
+    std::vector<Message> to_prefill;
+    std::vector<PageId> running;  // the pages of the sequence at decode
+
+    template <typename H>
+    friend H AbslHashValue(H h, const Attempt& a) {
+      h = H::combine(std::move(h), a.close, a.abort, a.closed, a.connection, a.running, a.handoff.has_value());
+      if (a.handoff) h = H::combine(std::move(h), *a.handoff);
+      // Grants are the receiver's state; the texts and reasons of other messages make no difference to an attempt that
+      // the router has left, and only to such are they sent.
+      for (const Message& m : a.to_decode) h = H::combine(std::move(h), m.index());
+      h = H::combine(std::move(h), a.to_decode.size());
+      for (const Message& m : a.to_prefill) h = H::combine(std::move(h), m.index());
+      return H::combine(std::move(h), a.to_prefill.size());
+    }
+  };
+  struct Connection {
+    bool exists = false;
+    bool prefill_closing = false;                  // prefill asked its transport to disconnect
+    PeerState prefill_view = PeerState::kRevoked;  // of decode; revoked too when prefill is gone
+    PeerState decode_view = PeerState::kRevoked;   // of prefill; revoked too when decode is gone
+    template <typename H>
+    friend H AbslHashValue(H h, const Connection& c) {
+      return H::combine(std::move(h), c.exists, c.prefill_closing, c.prefill_view, c.decode_view);
+    }
+    bool prefill_holds() const { return prefill_view != PeerState::kRevoked; }
+    bool decode_holds() const { return decode_view != PeerState::kRevoked; }
+  };
+  struct PutInFlight {
+    uint8_t key = 0;
+    PageId page{};
+    bool reads_source = true;
+    bool before_flush = true;
+    template <typename H>
+    friend H AbslHashValue(H h, const PutInFlight& p) {
+      return H::combine(std::move(h), p.key, p.page, p.reads_source, p.before_flush);
+    }
+  };
+
+  void RouterSteps(std::vector<Step>* steps) const;
+  void PrefillSteps(std::vector<Step>* steps) const;
+  void NetworkSteps(std::vector<Step>* steps) const;
+  void FaultSteps(std::vector<Step>* steps) const;
+
+  bool PrefillUp() const { return prefill_ == Process::kUp; }
+  bool DecodeUp() const { return decode_ == Process::kUp; }
+  Attempt& attempt(int key) { return attempts_[size_t(key)]; }
+  const Attempt& attempt(int key) const { return attempts_[size_t(key)]; }
+  Connection& connection(int key) { return connections_[attempt(key).connection]; }
+  const Connection& connection(int key) const { return connections_[attempt(key).connection]; }
+  int CurrentKey(int request) const { return request * kAttempts + requests_[size_t(request)].attempt - 1; }
+  bool IsCurrent(int key) const;
+  std::optional<uint8_t> UsableConnection() const;
+  bool CanConnect() const;
+  bool CanLand(const PutInFlight& put) const { return connection(put.key).decode_holds(); }
+  bool UnderWay(int key) const;  // a put of it
+
+  void Act(const Step& step);
+  void Start(int request);
+  void EndAttempt(int request);
+  void TellWriter(int key, const Writer::Event& event);
+  void TellReceiver(const Receiver::Event& event);
+  void Do(const Receiver::Action& action);
+  void SendToDecode(int key, const Message& message);
+  void SendToPrefill(int key, const Message& message);
+  void DeliverToDecode(int key);
+  void DeliverToPrefill(int key);
+  void CloseAtDecode(int key);
+  void EndSequence(int key);
+  void FinishFlush(int key);
+  void DecodeRevokes(int connection);
+  void PrefillRevokes(int connection);
+  void DetachPuts(int connection, int key);  // they no longer read source pages; key -1: all
+  void PrefillDies();
+  void DecodeDies();
+
+  void Settle();
+  bool SettleRouter();
+  bool SettleMessages(int key);
+  void Forget();  // what makes no difference any more
+
+  std::string Disagreement() const;
+
+  void Note(const char* violation) {
+    if (violation_ == nullptr) violation_ = violation;
+  }
+
+  Mutation mutation_;
+  ReceiverConfig receiver_config_;
+  std::array<Request, kRequests> requests_;
+  std::array<Attempt, kKeys> attempts_;
+  Process prefill_ = Process::kUp;
+  Process decode_ = Process::kUp;
+  Receiver receiver_;
+  ModelPool pool_;
+  std::array<Connection, kConnections> connections_;
+  std::vector<PutInFlight> puts_;
+  bool fault_ = false;
+  const char* violation_ = nullptr;  // found while taking the last step
+};
+
+}  // namespace baton::handoff

@@ -1,0 +1,238 @@
+#include "kvtransfer/handoff/writer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace baton::handoff {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr AttemptKey kKey{.request = {1, 2}, .attempt = 3};
+constexpr WriterConfig kConfig{.layers = 2, .page_tokens = 4, .peer_pages_total = 100};
+constexpr int kTokens = 10;  // three pages
+
+// Names of actions, and of the messages sent, in order.
+std::vector<std::string> Names(const std::vector<Writer::Action>& actions) {
+  std::vector<std::string> names;
+  for (const Writer::Action& action : actions) {
+    if (const auto* send = std::get_if<Writer::Send>(&action)) {
+      constexpr const char* kMessages[] = {"Reserve", "Queued",    "Granted", "Refused", "CancelReserve",
+                                           "Commit",  "Committed", "Revoke",  "Aborted"};
+      std::string name = kMessages[send->message.index()];
+      if (const auto* aborted = std::get_if<Aborted>(&send->message))
+        name += std::string("(") + Name(aborted->reason) + ")";
+      names.push_back(name);
+    } else {
+      constexpr const char* kActions[] = {"",        "put",    "flush", "disconnect", "queued",
+                                          "granted", "finish", "fail",  "release"};
+      names.push_back(kActions[action.index()]);
+    }
+  }
+  return names;
+}
+
+Granted Grant(std::vector<uint32_t> pages, std::vector<int> wanted) {
+  Granted granted{kKey, {}, std::move(wanted)};
+  for (uint32_t page : pages) granted.pages.push_back(PageId{page});
+  return granted;
+}
+
+class WriterTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> On(const Writer::Event& event) { return Names(last_ = writer_.On(event)); }
+  std::vector<std::string> OnMessage(Message message) { return On(Writer::Event(std::move(message))); }
+  template <typename T>
+  const T& Last() const {
+    return std::get<T>(last_.back());
+  }
+
+  void GetGranted() {
+    On(Writer::Start{});
+    ASSERT_THAT(OnMessage(Grant({7, 8, 3}, {0, 1, 2})), ElementsAre("granted"));
+  }
+  std::vector<std::string> PutLayer(int layer, int first_page, std::vector<PageId> sources) {
+    return On(Writer::PutLayer{layer, first_page, std::move(sources)});
+  }
+
+  Writer writer_{kConfig, Reserve{kKey, kTokens, {}}};
+  std::vector<Writer::Action> last_;
+};
+
+TEST_F(WriterTest, HandsOverThroughAllStates) {
+  EXPECT_THAT(On(Writer::Start{}), ElementsAre("Reserve"));
+  EXPECT_THAT(OnMessage(Queued{kKey}), ElementsAre("queued"));
+  EXPECT_THAT(OnMessage(Grant({7, 8, 3}, {0, 1, 2})), ElementsAre("granted"));
+  EXPECT_THAT(PutLayer(0, 0, {PageId{40}, PageId{41}, PageId{42}}), ElementsAre("put"));
+  EXPECT_THAT(PutLayer(1, 0, {PageId{40}, PageId{41}, PageId{42}}), ElementsAre("put"));
+  EXPECT_THAT(On(Writer::CommitSequence{99}), ElementsAre("flush"));
+  EXPECT_THAT(On(Writer::FlushDone{}), ElementsAre("Commit"));
+  const Commit commit = std::get<Commit>(Last<Writer::Send>().message);
+  uint64_t sum = 0;
+  for (int layer : {0, 1}) {
+    for (uint32_t page : {7, 8, 3}) sum += BlockTag(layer, PageId{page});
+  }
+  EXPECT_EQ(commit, (Commit{kKey, kTokens, 99, CommitTag(kKey, kTokens, sum)}));
+  EXPECT_THAT(OnMessage(Committed{kKey, ""}), ElementsAre("finish"));
+  EXPECT_TRUE(writer_.ended());
+}
+
+TEST_F(WriterTest, PutsOnlyWantedPagesWhereTheGrantSays) {
+  On(Writer::Start{});
+  OnMessage(Grant({7, 8, 3}, {0, 2}));
+  ASSERT_THAT(PutLayer(1, 0, {PageId{40}, PageId{41}, PageId{42}}), ElementsAre("put"));
+  const Writer::Put& put = Last<Writer::Put>();
+  EXPECT_EQ(put.layer, 1);
+  EXPECT_THAT(put.sources, ElementsAre(PageId{40}, PageId{42}));
+  EXPECT_THAT(put.destinations, ElementsAre(PageId{7}, PageId{3}));
+  EXPECT_THAT(PutLayer(1, 1, {PageId{41}}), IsEmpty()) << "nothing wanted";
+}
+
+TEST_F(WriterTest, PutsNothingBeforeTheGrantOrOutsideOfIt) {
+  On(Writer::Start{});
+  EXPECT_THAT(PutLayer(0, 0, {PageId{40}}), IsEmpty());
+  OnMessage(Grant({7, 8, 3}, {0, 1, 2}));
+  EXPECT_THAT(PutLayer(0, 2, {PageId{40}, PageId{41}}), IsEmpty());
+  EXPECT_THAT(PutLayer(0, -1, {PageId{40}}), IsEmpty());
+  EXPECT_THAT(PutLayer(2, 0, {PageId{40}}), IsEmpty());
+}
+
+TEST_F(WriterTest, RefusesGrantsThatDoNotFitThePeersPool) {
+  struct Case {
+    Granted granted;
+    const char* why;
+  };
+  for (const Case& c : {Case{Grant({7, 8}, {0, 1}), "2 pages, expected 3"}, Case{Grant({7, 8, 100}, {0}), "page 100"},
+                        Case{Grant({7, 8, 7}, {0}), "twice"}, Case{Grant({7, 8, 9}, {1, 1}), "ascend"},
+                        Case{Grant({7, 8, 9}, {3}), "below 3"}, Case{Grant({7, 8, 9}, {-1}), "below 3"}}) {
+    Writer writer(kConfig, Reserve{kKey, kTokens, {}});
+    writer.On(Writer::Start{});
+    const std::vector<Writer::Action> actions = writer.On(Message(c.granted));
+    ASSERT_THAT(Names(actions), ElementsAre("Aborted(failed)", "fail")) << c.why;
+    EXPECT_THAT(std::string(std::get<Writer::Fail>(actions[1]).why.message()), HasSubstr(c.why));
+  }
+}
+
+TEST_F(WriterTest, RevokeStopsPutsAndFencesAfterTheFlush) {
+  GetGranted();
+  PutLayer(0, 0, {PageId{40}});
+  EXPECT_THAT(OnMessage(Revoke{kKey}), ElementsAre("flush"));
+  EXPECT_THAT(PutLayer(0, 1, {PageId{41}}), IsEmpty());
+  EXPECT_THAT(On(Writer::CommitSequence{1}), IsEmpty());
+  EXPECT_THAT(On(Writer::FlushDone{}), ElementsAre("Aborted(revoked)", "fail"));
+}
+
+TEST_F(WriterTest, RevokeTurnsACommitThatStillFlushesIntoAborted) {
+  GetGranted();
+  On(Writer::CommitSequence{1});
+  EXPECT_THAT(OnMessage(Revoke{kKey}), IsEmpty());
+  EXPECT_THAT(On(Writer::FlushDone{}), ElementsAre("Aborted(revoked)", "fail"));
+}
+
+TEST_F(WriterTest, RevokeAfterCommitWaitsForTheAnswer) {
+  GetGranted();
+  On(Writer::CommitSequence{1});
+  On(Writer::FlushDone{});
+  EXPECT_THAT(OnMessage(Revoke{kKey}), IsEmpty());
+  EXPECT_THAT(OnMessage(Committed{kKey, "revoked"}), ElementsAre("fail"));
+}
+
+TEST_F(WriterTest, AbortWithdrawsAReservation) {
+  On(Writer::Start{});
+  EXPECT_THAT(On(Writer::Abort{AbortReason::kCancelled}), ElementsAre("CancelReserve", "release"));
+  EXPECT_TRUE(writer_.ended());
+}
+
+TEST_F(WriterTest, AbortOfAFinishedRequestTellsAReceiverThatStillQueuesIt) {
+  On(Writer::Start{});
+  OnMessage(Queued{kKey});
+  EXPECT_THAT(On(Writer::Abort{AbortReason::kFinished}), ElementsAre("Aborted(finished)", "release"));
+}
+
+TEST_F(WriterTest, AbortReleasesOnlyAfterTheFlush) {
+  GetGranted();
+  PutLayer(0, 0, {PageId{40}});
+  EXPECT_THAT(On(Writer::Abort{AbortReason::kFinished}), ElementsAre("flush"));
+  EXPECT_THAT(On(Writer::Abort{AbortReason::kCancelled}), IsEmpty()) << "said twice";
+  EXPECT_THAT(On(Writer::FlushDone{}), ElementsAre("Aborted(finished)", "release"));
+}
+
+TEST_F(WriterTest, AbortAfterCommitNeedsNoSecondFence) {
+  GetGranted();
+  On(Writer::CommitSequence{1});
+  On(Writer::FlushDone{});
+  EXPECT_THAT(On(Writer::Abort{AbortReason::kCancelled}), ElementsAre("release"));
+}
+
+TEST_F(WriterTest, FailedFlushGivesTheConnectionUpInsteadOfAFence) {
+  GetGranted();
+  PutLayer(0, 0, {PageId{40}});
+  On(Writer::CommitSequence{1});
+  EXPECT_THAT(On(Writer::FlushFailed{absl::UnavailableError("x")}), ElementsAre("disconnect", "fail"));
+}
+
+TEST_F(WriterTest, LostPeerEndsEveryState) {
+  const auto lose = [](Writer& w) { return Names(w.On(Writer::PeerRevoked{absl::UnavailableError("gone")})); };
+  On(Writer::Start{});
+  Writer reserving = writer_;
+  EXPECT_THAT(lose(reserving), ElementsAre("fail"));
+  OnMessage(Grant({7, 8, 3}, {0, 1, 2}));
+  Writer granted = writer_;
+  EXPECT_THAT(lose(granted), ElementsAre("fail"));
+  Writer aborting = writer_;
+  aborting.On(Writer::Abort{AbortReason::kCancelled});
+  EXPECT_THAT(lose(aborting), ElementsAre("release"));
+  On(Writer::CommitSequence{1});
+  On(Writer::FlushDone{});
+  EXPECT_THAT(lose(writer_), ElementsAre("fail"));
+  EXPECT_THAT(lose(writer_), IsEmpty()) << "ended";
+}
+
+TEST_F(WriterTest, RefusalsKeepTheirMeaning) {
+  const std::pair<RefuseReason, absl::StatusCode> kCases[] = {
+      {RefuseReason::kTooLarge, absl::StatusCode::kInvalidArgument},
+      {RefuseReason::kQueueFull, absl::StatusCode::kResourceExhausted},
+      {RefuseReason::kDraining, absl::StatusCode::kUnavailable},
+      {RefuseReason::kUnknownAttempt, absl::StatusCode::kFailedPrecondition},
+  };
+  for (const auto& [reason, code] : kCases) {
+    Writer writer(kConfig, Reserve{kKey, kTokens, {}});
+    writer.On(Writer::Start{});
+    const std::vector<Writer::Action> actions = writer.On(Message(Refused{kKey, reason, "the detail"}));
+    ASSERT_THAT(Names(actions), ElementsAre("fail"));
+    const absl::Status& why = std::get<Writer::Fail>(actions[0]).why;
+    EXPECT_EQ(why.code(), code);
+    EXPECT_THAT(std::string(why.message()), HasSubstr("the detail"));
+  }
+}
+
+TEST_F(WriterTest, LateDuplicateAndForeignMessagesChangeNothing) {
+  GetGranted();
+  const Writer before = writer_;
+  for (const Message& message :
+       {Message(Queued{kKey}), Message(Grant({1, 2, 4}, {0})), Message(Refused{kKey, RefuseReason::kDraining, ""}),
+        Message(Committed{kKey, ""}), Message(Reserve{kKey, 1, {}}), Message(CancelReserve{kKey}),
+        Message(Commit{kKey, 1, 1, 1}), Message(Aborted{kKey, AbortReason::kFailed})}) {
+    EXPECT_THAT(OnMessage(message), IsEmpty());
+    EXPECT_EQ(writer_, before);
+  }
+  EXPECT_THAT(On(Writer::FlushDone{}), IsEmpty());
+  EXPECT_THAT(On(Writer::Start{}), IsEmpty());
+}
+
+TEST_F(WriterTest, AGrantNobodyWaitsForIsGivenBack) {
+  EXPECT_EQ(Writer::AnswerToUnknown(Grant({1}, {0})), Message(Aborted{kKey, AbortReason::kCancelled}));
+  EXPECT_EQ(Writer::AnswerToUnknown(Revoke{kKey}), std::nullopt);
+  EXPECT_EQ(Writer::AnswerToUnknown(Committed{kKey, ""}), std::nullopt);
+}
+
+}  // namespace
+}  // namespace baton::handoff

@@ -1,0 +1,92 @@
+#include "kvtransfer/ucx/frame.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+
+#include "kvtransfer/ucx/host_identity.h"
+#include "tests/status_matchers.h"
+
+namespace baton {
+namespace {
+
+TEST(Frame, HeadersOfAnotherSizeOrTypeAreNone) {
+  FrameHeader header{.session = 1, .sequence = 2, .type = FrameType::kPut, .a = 3, .b = 4};
+  const auto parsed = ParseHeader(&header, sizeof(header));
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_EQ(parsed->b, 4U);
+  EXPECT_FALSE(ParseHeader(&header, sizeof(header) - 1).has_value());
+  EXPECT_FALSE(ParseHeader(&header, 0).has_value());
+  for (const uint32_t type : {0U, static_cast<uint32_t>(FrameType::kGoodbyeAck) + 1, ~0U}) {
+    header.type = static_cast<FrameType>(type);
+    EXPECT_FALSE(ParseHeader(&header, sizeof(header)).has_value());
+  }
+}
+
+TEST(Frame, OffersSurviveTheirEncoding) {
+  const RegionOffer offer{.remote_key = "key", .worker_address = std::string("address\0with a zero", 19)};
+  const auto parsed = ParseOffer(EncodeOffer(offer));
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_EQ(parsed->remote_key, offer.remote_key);
+  EXPECT_EQ(parsed->worker_address, offer.worker_address);
+}
+
+TEST(Frame, TruncatedAndRandomOffersAreRefusedOrStayInBounds) {
+  const std::string good = EncodeOffer({.remote_key = "key", .worker_address = "address"});
+  for (size_t bytes = 0; bytes <= 7; ++bytes) EXPECT_FALSE(ParseOffer(good.substr(0, bytes)).has_value());
+  std::mt19937 random(1);
+  for (int i = 0; i < 10000; ++i) {
+    std::string bytes(random() % 40, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random() % 8);
+    const auto parsed = ParseOffer(bytes);
+    if (parsed.has_value()) {
+      EXPECT_EQ(parsed->remote_key.size() + parsed->worker_address.size() + 4, bytes.size());
+    }
+  }
+}
+
+TEST(HostIdentity, ThisProcessSharesAHostWithItself) {
+  const Identity ours = LocalIdentity();
+  EXPECT_OK(CheckSameHost(ours, ours));
+  EXPECT_EQ(ours.pid, static_cast<uint64_t>(getpid()));
+  EXPECT_EQ(ParseIdentity(AsPayload(ours))->start_time, ours.start_time);
+  EXPECT_FALSE(ParseIdentity("short").has_value());
+}
+
+TEST(HostIdentity, OtherHostsAndNamespacesAreToldApart) {
+  const Identity ours = LocalIdentity();
+  Identity theirs = ours;
+  theirs.boot_id[0] ^= 1;
+  EXPECT_TRUE(testing::Fails(CheckSameHost(ours, theirs), absl::StatusCode::kFailedPrecondition, "another host"));
+  theirs = ours;
+  theirs.pid_namespace += 1;
+  EXPECT_TRUE(testing::Fails(CheckSameHost(ours, theirs), absl::StatusCode::kFailedPrecondition, "pid namespace"));
+  theirs = ours;
+  theirs.ipc_namespace += 1;
+  EXPECT_TRUE(testing::Fails(CheckSameHost(ours, theirs), absl::StatusCode::kFailedPrecondition, "IPC namespace"));
+}
+
+TEST(ProcessWatch, SeesThatAProcessIsDead) {
+  const pid_t child = fork();
+  if (child == 0) {
+    pause();
+    _exit(0);
+  }
+  const Identity ours = LocalIdentity();
+  // The child was born after us: our start time is not its.
+  EXPECT_TRUE(testing::Fails(ProcessWatch::Open(child, ours.start_time + 1'000'000), absl::StatusCode::kNotFound,
+                             "not the peer"));
+  ASSERT_OK_AND_ASSIGN(const ProcessWatch self, ProcessWatch::Open(ours.pid, ours.start_time));
+  EXPECT_FALSE(self.Dead());
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_FALSE(ProcessWatch::Open(child, ours.start_time).ok());
+  EXPECT_FALSE(ProcessWatch::Open(0, 0).ok());
+  EXPECT_FALSE(ProcessWatch::Open(~uint64_t{0}, 0).ok());
+}
+
+}  // namespace
+}  // namespace baton
