@@ -1,0 +1,298 @@
+#include "decode_worker/decode_engine.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/log.h"
+#include "worker/wire.h"
+
+namespace baton {
+
+DecodeEngine::DecodeEngine(const Parts& parts, const ScheduleLimits& limits)
+    : parts_(parts), limits_(limits), runner_(parts.model, parts.pool) {}
+
+void DecodeEngine::Await(Attempt attempt, std::shared_ptr<DecodeSink> sink) {
+  Add(std::move(attempt), State::kAwaiting, std::move(sink));
+}
+
+void DecodeEngine::SubmitLocal(Attempt attempt, std::shared_ptr<DecodeSink> sink) {
+  Add(std::move(attempt), State::kWaiting, std::move(sink));
+}
+
+void DecodeEngine::Add(Attempt attempt, State state, std::shared_ptr<DecodeSink> sink) {
+  const Age age{attempt.arrival, attempt.key};
+  const int tokens = attempt.context_tokens();
+  auto job = std::make_unique<Job>(std::move(attempt), state, std::move(sink));
+  const std::shared_ptr<DecodeSink> events = job->sink;
+  job->queued_since = absl::Now();
+  if (!jobs_.Add(age, job)) {
+    v1::DecodeEvent event;
+    FillFailed(v1::ATTEMPT_FAILURE_INVALID,
+               absl::AlreadyExistsError(absl::StrCat("attempt ", age.key.ToString(), " is here already")),
+               event.mutable_failed());
+    events->Write(std::move(event), /*last=*/true);
+    return;
+  }
+  Log(LogLevel::kInfo, "decode.accepted",
+      {{"request", age.key.request.ToString()},
+       {"attempt", age.key.attempt},
+       {"tokens", tokens},
+       {"local", state == State::kWaiting}});
+  v1::DecodeEvent event;
+  event.mutable_accepted();
+  events->Write(std::move(event), /*last=*/false);
+}
+
+void DecodeEngine::OnReceived(ReceivedSequence received) {
+  Job* job = jobs_.Find(received.key);
+  if (job == nullptr || job->state != State::kAwaiting) return;  // closed meanwhile: the pages go back with `received`
+  const int expected = job->sequence.pending_tokens();
+  if (received.tokens != expected) {
+    Fail(received.key, v1::ATTEMPT_FAILURE_INTERNAL,
+         absl::InternalError(absl::StrCat("received KV of ", received.tokens, " tokens, expected ", expected)));
+    return;
+  }
+  job->sequence.AddPages(std::move(received.pages));
+  job->sequence.AdvanceKv(expected);
+  job->sequence.Append(received.first_token);
+  job->state = State::kRunning;
+  job->queued_since = absl::Now();
+  job->first_token_out = true;  // the prefill worker's stream carries it
+  Log(LogLevel::kInfo, "decode.received",
+      {{"request", received.key.request.ToString()},
+       {"attempt", received.key.attempt},
+       {"tokens", expected},
+       {"pages", job->sequence.page_ids().size()}});
+  v1::DecodeEvent event;
+  event.mutable_started();
+  job->sink->Write(std::move(event), /*last=*/false);
+}
+
+void DecodeEngine::OnHandoffFailed(const AttemptKey& key, const absl::Status& why) {
+  if (jobs_.Find(key) != nullptr) Fail(key, v1::ATTEMPT_FAILURE_PEER_LOST, why);
+}
+
+void DecodeEngine::Cancel(const AttemptKey& key) {
+  if (jobs_.Find(key) == nullptr) return;
+  Log(LogLevel::kInfo, "decode.cancelled", {{"request", key.request.ToString()}, {"attempt", key.attempt}});
+  End(key, "cancelled");
+}
+
+void DecodeEngine::FailAll() {
+  for (const AttemptKey& key : jobs_.Keys()) {
+    Fail(key, v1::ATTEMPT_FAILURE_DRAINING,
+         absl::UnavailableError("the worker stops: drain-timeout is over"));
+  }
+}
+
+bool DecodeEngine::Tick() {
+  AdmitLocal();
+  GrowAll();
+  const std::vector<Share> plan = Plan();
+  if (!plan.empty()) RunStep(plan);
+  PublishLoad();
+  return !plan.empty();
+}
+
+// ---------------------------------------------------------------------------------------------------- admission, pages
+
+bool DecodeEngine::HasBatchSlot() const {
+  int taken = local_sequences_;
+  if (parts_.receiver != nullptr) {
+    const HandoffReceiver::Load load = parts_.receiver->load();
+    taken += load.granted + load.received;
+  }
+  return taken < limits_.max_sequences;
+}
+
+// Prompts to be computed here start when their whole context and one page to grow into fit, oldest first.
+void DecodeEngine::AdmitLocal() {
+  for (auto& [age, job] : jobs_) {
+    if (job->state != State::kWaiting) continue;
+    const int needed = parts_.pool->layout().pages_for(job->sequence.pending_tokens() + 1);
+    if (!HasBatchSlot()) return;
+    if (!TakePages(job->sequence, needed)) return;
+    job->state = State::kRunning;
+    ++local_sequences_;
+    if (parts_.receiver != nullptr) parts_.receiver->SetLocalSequences(local_sequences_);
+  }
+}
+
+// Each running sequence gets the page that its next token needs, oldest first; the youngest give theirs up for it.
+void DecodeEngine::GrowAll() {
+  std::vector<Age> running;
+  for (const auto& [age, job] : jobs_) {
+    if (job->state == State::kRunning) running.push_back(age);
+  }
+  for (size_t i = 0; i < running.size(); ++i) {
+    const AttemptKey key = running[i].key;
+    Job& job = *jobs_.Find(key);
+    while (!Grow(job)) {
+      const std::optional<AttemptKey> victim = PickVictim(running);
+      if (!victim.has_value()) {
+        // The oldest, and nobody to take pages from. Pages on their way to us or back from a writer will come; those in
+        // quarantine may not.
+        if (parts_.pool->counts().used > job.sequence.page_ids().size()) return;
+        Fail(key, v1::ATTEMPT_FAILURE_PREEMPTED, absl::ResourceExhaustedError("KV pages are in quarantine"));
+        return;
+      }
+      Fail(*victim, v1::ATTEMPT_FAILURE_PREEMPTED,
+           absl::ResourceExhaustedError("KV pages ran out and this was the youngest sequence"));
+      running.pop_back();
+      if (*victim == key) break;
+    }
+  }
+}
+
+bool DecodeEngine::Grow(Job& job) {
+  const KvLayout& layout = parts_.pool->layout();
+  const int needed = layout.pages_for(static_cast<int>(job.sequence.tokens().size()));
+  const int missing = needed - static_cast<int>(job.sequence.page_ids().size());
+  if (missing <= 0) return true;
+  return TakePages(job.sequence, missing);
+}
+
+bool DecodeEngine::TakePages(Sequence& sequence, int count) {
+  absl::StatusOr<std::vector<PageRef>> pages = parts_.pool->Allocate(count);
+  if (!pages.ok()) {
+    // Asked for once more after the wish is known, so that pages that became free in between are not missed.
+    wants_pages_ = true;
+    pages = parts_.pool->Allocate(count);
+    if (!pages.ok()) return false;
+  }
+  sequence.AddPages(*std::move(pages));
+  return true;
+}
+
+void DecodeEngine::OnPagesFree() {
+  if (wants_pages_.exchange(false)) parts_.thread->Post([] {});
+}
+
+// ---------------------------------------------------------------------------------------------------- steps
+
+std::vector<Share> DecodeEngine::Plan() const {
+  std::vector<Candidate> candidates;
+  const KvLayout& layout = parts_.pool->layout();
+  for (const auto& [age, job] : jobs_) {
+    const Sequence& sequence = job->sequence;
+    const bool fits = layout.pages_for(static_cast<int>(sequence.tokens().size())) <=
+                      static_cast<int>(sequence.page_ids().size());
+    if (job->state == State::kRunning && fits) candidates.push_back({age, sequence.pending_tokens()});
+  }
+  return PlanStep(std::move(candidates), limits_);
+}
+
+void DecodeEngine::RunStep(const std::vector<Share>& plan) {
+  const absl::Time start = absl::Now();
+  std::vector<StepEntry> entries;
+  int prompt_tokens = 0;
+  for (const Share& share : plan) {
+    Job& job = *jobs_.Find(share.key);
+    if (job.started == absl::Time()) {
+      job.started = start;
+      parts_.metrics->queue_seconds.Observe(absl::ToDoubleSeconds(start - job.queued_since));
+    }
+    if (!job.first_token_out) prompt_tokens += share.tokens;
+    entries.push_back({.sequence = &job.sequence, .tokens = share.tokens, .sampled = {}});
+  }
+
+  const absl::Status status = runner_.Run(entries, nullptr);
+  if (!status.ok()) {
+    for (const StepEntry& entry : entries) {
+      Fail(AttemptKey(entry.sequence->key()), v1::ATTEMPT_FAILURE_INTERNAL, status);
+    }
+    return;
+  }
+
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  parts_.metrics->step_seconds.Observe(seconds);
+  parts_.metrics->batch_sequences.Observe(static_cast<double>(entries.size()));
+  UpdateMean(parts_.load->step_seconds, seconds);
+  if (prompt_tokens > 0) {
+    parts_.metrics->prompt_tokens.Increment(prompt_tokens);
+    UpdateMean(parts_.load->prefill_tokens_per_second, prompt_tokens / std::max(seconds, 1e-9));
+  }
+  for (const StepEntry& entry : entries) {
+    if (entry.sampled.has_value()) OnSampled(AttemptKey(entry.sequence->key()), *entry.sampled);
+  }
+}
+
+void DecodeEngine::OnSampled(const AttemptKey& key, const SampledToken& sampled) {
+  Job& job = *jobs_.Find(key);
+  parts_.metrics->generated_tokens.Increment();
+  if (!job.first_token_out) {
+    job.first_token_out = true;
+    const absl::Duration prefill = absl::Now() - job.started;
+    parts_.metrics->prefill_seconds.Observe(absl::ToDoubleSeconds(prefill));
+    v1::DecodeEvent started;
+    started.mutable_started()->set_prefill_seconds(absl::ToDoubleSeconds(prefill));
+    started.mutable_started()->set_queue_seconds(absl::ToDoubleSeconds(job.started - job.queued_since));
+    job.sink->Write(std::move(started), /*last=*/false);
+  }
+  v1::DecodeEvent event;
+  FillTokenEvent(job.sequence.output_tokens(), sampled, job.sequence.attempt().sampling,
+                 event.mutable_tokens()->add_tokens());
+  job.sink->Write(std::move(event), /*last=*/false);
+
+  job.sequence.Append(sampled.token);
+  const Sequence::End end = job.sequence.EndAfter(sampled.token);
+  if (end == Sequence::End::kNo) return;
+  v1::DecodeEvent finished;
+  FillFinished(end, sampled.token, finished.mutable_finished());
+  job.sink->Write(std::move(finished), /*last=*/true);
+  Log(LogLevel::kInfo, "decode.finished",
+      {{"request", key.request.ToString()}, {"attempt", key.attempt}, {"output", job.sequence.output_tokens()}});
+  End(key, "finished");
+}
+
+// ---------------------------------------------------------------------------------------------------- endings
+
+void DecodeEngine::Fail(const AttemptKey& key, v1::AttemptFailure cause, const absl::Status& why) {
+  Log(LogLevel::kWarning, "decode.failed",
+      {{"request", key.request.ToString()}, {"attempt", key.attempt}, {"cause", CauseName(cause)}, {"status", why}});
+  v1::DecodeEvent event;
+  FillFailed(cause, why, event.mutable_failed());
+  jobs_.Find(key)->sink->Write(std::move(event), /*last=*/true);
+  End(key, CauseName(cause));
+}
+
+// Everything that this worker holds for the attempt goes back. The receiver closes it, which also tells it that a batch
+// slot is free.
+void DecodeEngine::End(const AttemptKey& attempt_key, const std::string& outcome) {
+  const AttemptKey key = attempt_key;  // `attempt_key` may be the job's own
+  parts_.metrics->AttemptEnded(outcome);
+  const Job& job = *jobs_.Find(key);
+  const bool local = job.local;
+  if (local && job.state == State::kRunning) --local_sequences_;
+  jobs_.Erase(key);
+  if (parts_.receiver == nullptr) return;
+  if (local) {
+    parts_.receiver->SetLocalSequences(local_sequences_);
+  } else {
+    parts_.receiver->CloseAttempt(key);
+  }
+}
+
+void DecodeEngine::PublishLoad() {
+  uint32_t waiting = 0;
+  uint32_t running = 0;
+  uint64_t waiting_tokens = 0;
+  for (const auto& [age, job] : jobs_) {
+    (job->state == State::kRunning ? running : waiting) += 1;
+    if (job->local && !job->first_token_out) waiting_tokens += job->sequence.pending_tokens();
+  }
+  parts_.load->waiting_requests = waiting;
+  parts_.load->running_sequences = running;
+  parts_.load->waiting_tokens = waiting_tokens;
+  parts_.metrics->waiting_sequences.Set(waiting);
+  parts_.metrics->running_sequences.Set(running);
+}
+
+}  // namespace baton

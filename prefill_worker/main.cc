@@ -1,0 +1,62 @@
+// baton-prefill: computes prompts and hands their KV over to decode workers.
+
+#include <cstdio>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "common/options.h"
+#include "common/shutdown.h"
+#include "common/status_macros.h"
+#include "kvtransfer/endpoints.h"
+#include "prefill_worker/prefill_engine.h"
+#include "prefill_worker/prefill_service.h"
+#include "worker/engine_thread.h"
+#include "worker/host.h"
+#include "worker/options.h"
+
+namespace baton {
+namespace {
+
+absl::Status Run(int argc, char** argv) {
+  WorkerOptions options;
+  options.listen = "127.0.0.1:50061";
+  OptionSet set("baton-prefill", "Computes prompts and hands their KV pages over to decode workers.");
+  options.AddTo(set);
+  BATON_ASSIGN_OR_RETURN(const OptionSet::Outcome outcome, set.Parse(argc, argv));
+  if (outcome == OptionSet::Outcome::kHelpShown) return absl::OkStatus();
+  BATON_RETURN_IF_ERROR(options.Finalize("prefill", /*needs_secret=*/true));
+  BATON_RETURN_IF_ERROR(InitLogging(options.log, options.worker_id));
+  ShutdownSignal signal;
+
+  BATON_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerHost> host,
+                         WorkerHost::Create(options, v1::WORKER_ROLE_PREFILL, /*with_transport=*/true));
+  BATON_ASSIGN_OR_RETURN(const std::unique_ptr<HandoffSender> sender,
+                         HandoffSender::Create(host->identity(), host->transport(), host->pool()));
+  EngineThread thread;
+  PrefillEngine engine({.model = host->model(),
+                        .pool = host->pool(),
+                        .sender = sender.get(),
+                        .thread = &thread,
+                        .metrics = host->metrics(),
+                        .load = host->load()},
+                       options.schedule);
+  PrefillService service(host->limits(), host->admission(), &engine, &thread);
+  thread.Start(&engine);
+  const absl::Status status = host->Serve(signal, {.service = &service,
+                                                   .stop_accepting = [] {},
+                                                   .fail_all = [&] { thread.Post([&] { engine.FailAll(); }); }});
+  // In this order nothing calls what is gone: the transport calls the sender, the sender posts to the thread.
+  host->StopTransport();
+  thread.Stop();
+  return status;
+}
+
+}  // namespace
+}  // namespace baton
+
+int main(int argc, char** argv) {
+  const absl::Status status = baton::Run(argc, argv);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "baton-prefill: %s\n", std::string(status.message()).c_str());
+  return 1;
+}

@@ -1,0 +1,308 @@
+#include "prefill_worker/prefill_engine.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "common/log.h"
+#include "worker/wire.h"
+
+namespace baton {
+namespace {
+
+// Why a handoff failed, in the router's terms.
+v1::AttemptFailure CauseOf(const absl::Status& why) {
+  switch (why.code()) {
+    case absl::StatusCode::kInvalidArgument:
+      return v1::ATTEMPT_FAILURE_INVALID;
+    case absl::StatusCode::kResourceExhausted:
+      return v1::ATTEMPT_FAILURE_OVERLOADED;
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kAborted:
+      return v1::ATTEMPT_FAILURE_REVOKED;
+    default:
+      return v1::ATTEMPT_FAILURE_PEER_LOST;
+  }
+}
+
+}  // namespace
+
+PrefillEngine::PrefillEngine(const Parts& parts, const ScheduleLimits& limits)
+    : parts_(parts), limits_(limits), runner_(parts.model, parts.pool) {}
+
+void PrefillEngine::Submit(Attempt attempt, const HandoffTarget& target, std::shared_ptr<PrefillSink> sink) {
+  const Age age{attempt.arrival, attempt.key};
+  const AttemptKey key = attempt.key;
+  const int tokens = attempt.context_tokens();
+  auto job = std::make_unique<Job>(std::move(attempt), target, std::move(sink));
+  job->submitted = absl::Now();
+  if (!jobs_.Add(age, job)) {
+    Fail(*job, v1::ATTEMPT_FAILURE_INVALID, absl::AlreadyExistsError("attempt " + key.ToString() + " is here already"));
+    return;
+  }
+  Log(LogLevel::kInfo, "prefill.submitted",
+      {{"request", key.request.ToString()}, {"attempt", key.attempt}, {"tokens", tokens}});
+}
+
+void PrefillEngine::Cancel(const AttemptKey& key) {
+  Job* job = jobs_.Find(key);
+  if (job == nullptr || job->state == State::kReleasing) return;
+  Log(LogLevel::kInfo, "prefill.cancelled", {{"request", key.request.ToString()}, {"attempt", key.attempt}});
+  parts_.metrics->AttemptEnded("cancelled");
+  Release(*job, /*finished=*/false);
+}
+
+void PrefillEngine::FailAll() {
+  for (const AttemptKey& key : jobs_.Keys()) {
+    Job& job = *jobs_.Find(key);
+    if (job.state == State::kReleasing) continue;
+    Fail(job, v1::ATTEMPT_FAILURE_DRAINING, absl::UnavailableError("the worker stops: drain-timeout is over"));
+    Release(job, /*finished=*/false);
+  }
+}
+
+bool PrefillEngine::Tick() {
+  SecurePagesForAll();
+  const std::vector<Share> plan = Plan();
+  if (!plan.empty()) RunStep(plan);
+  PublishLoad();
+  return !plan.empty();
+}
+
+// ---------------------------------------------------------------------------------------------------- pages
+
+// Pages for the whole prompt, or none: half a prompt that waits for the other half would block another one's.
+bool PrefillEngine::SecurePages(Job& job) {
+  const int needed = parts_.pool->layout().pages_for(job.sequence.pending_tokens());
+  absl::StatusOr<std::vector<PageRef>> pages = parts_.pool->Allocate(needed);
+  if (!pages.ok()) return false;
+  job.sequence.AddPages(*std::move(pages));
+  return true;
+}
+
+// Granted prompts come first, since a decode worker holds pages for them; then the queue. Neither passes an older one that
+// does not fit.
+void PrefillEngine::SecurePagesForAll() {
+  int in_progress = 0;
+  bool room = true;
+  for (auto& [age, job] : jobs_) {
+    if (job->state == State::kGranted) {
+      room = room && SecurePages(*job);
+      if (room) job->state = State::kComputing;
+    }
+    if (job->state != State::kWaiting && job->state != State::kQueued) ++in_progress;
+  }
+  std::vector<Job*> to_reserve;
+  for (auto& [age, job] : jobs_) {
+    if (!room || in_progress >= limits_.max_sequences) break;
+    if (job->state != State::kWaiting) continue;
+    room = SecurePages(*job);
+    if (!room) break;
+    job->state = State::kReserving;
+    ++in_progress;
+    to_reserve.push_back(job.get());
+  }
+  for (Job* job : to_reserve) Reserve(*job);
+}
+
+void PrefillEngine::Reserve(Job& job) {
+  const AttemptKey key = job.sequence.key();
+  EngineThread* thread = parts_.thread;
+  parts_.sender->Reserve(
+      key, job.target, job.sequence.pending_tokens(), job.sequence.attempt().page_hashes,
+      {.on_queued = [this, thread, key] { thread->Post([this, key] { OnQueued(key); }); },
+       .on_granted = [this, thread, key] { thread->Post([this, key] { OnGranted(key); }); },
+       .on_failed =
+           [this, thread, key](const absl::Status& why) {
+             thread->Post([this, key, why] { OnHandoffFailed(key, why); });
+           },
+       .on_done =
+           [this, thread, key](const HandoffStats& stats) {
+             thread->Post([this, key, stats] { OnHandedOver(key, stats); });
+           }});
+}
+
+void PrefillEngine::OnQueued(const AttemptKey& key) {
+  Job* job = jobs_.Find(key);
+  if (job == nullptr || job->state != State::kReserving) return;
+  job->state = State::kQueued;
+  job->sequence.DropPages();
+}
+
+void PrefillEngine::OnGranted(const AttemptKey& key) {
+  Job* job = jobs_.Find(key);
+  if (job == nullptr) return;
+  if (job->state == State::kReserving) job->state = State::kComputing;
+  if (job->state == State::kQueued) job->state = State::kGranted;
+}
+
+// ---------------------------------------------------------------------------------------------------- computing
+
+std::vector<Share> PrefillEngine::Plan() const {
+  std::vector<Candidate> candidates;
+  for (const auto& [age, job] : jobs_) {
+    if (job->state == State::kComputing) candidates.push_back({age, job->sequence.pending_tokens()});
+  }
+  return PlanStep(std::move(candidates), limits_);
+}
+
+// Pages of a sequence that are complete once this step's tokens are in: full ones, and the last one of the prompt.
+int PrefillEngine::PagesComplete(const StepEntry& entry) const {
+  const KvLayout& layout = parts_.pool->layout();
+  const int tokens = entry.sequence->kv_tokens() + entry.tokens;
+  return entry.completes() ? layout.pages_for(tokens) : tokens / layout.page_tokens;
+}
+
+void PrefillEngine::RunStep(const std::vector<Share>& plan) {
+  std::vector<Job*> jobs;
+  std::vector<StepEntry> entries;
+  std::vector<int> pages_complete;
+  const absl::Time start = absl::Now();
+  int tokens = 0;
+  for (const Share& share : plan) {
+    Job& job = *jobs_.Find(share.key);
+    if (job.started == absl::Time()) {
+      job.started = start;
+      const double queued = absl::ToDoubleSeconds(start - job.submitted);
+      parts_.metrics->queue_seconds.Observe(queued);
+      v1::PrefillEvent event;
+      event.mutable_started()->set_queue_seconds(queued);
+      job.sink->Write(std::move(event), /*last=*/false);
+    }
+    jobs.push_back(&job);
+    entries.push_back({.sequence = &job.sequence, .tokens = share.tokens, .sampled = {}});
+    pages_complete.push_back(PagesComplete(entries.back()));
+    tokens += share.tokens;
+  }
+
+  const absl::Status status = runner_.Run(entries, [&](int layer) {
+    for (size_t i = 0; i < jobs.size(); ++i) {
+      const Job& job = *jobs[i];
+      if (pages_complete[i] == job.pages_put) continue;
+      parts_.sender->PutLayer(
+          job.sequence.key(), layer, job.pages_put,
+          std::span(job.sequence.page_ids()).subspan(job.pages_put, pages_complete[i] - job.pages_put));
+    }
+  });
+  if (!status.ok()) {
+    for (Job* job : jobs) {
+      Fail(*job, v1::ATTEMPT_FAILURE_INTERNAL, status);
+      Release(*job, /*finished=*/false);
+    }
+    return;
+  }
+
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  parts_.metrics->step_seconds.Observe(seconds);
+  parts_.metrics->batch_sequences.Observe(static_cast<double>(jobs.size()));
+  parts_.metrics->prompt_tokens.Increment(tokens);
+  UpdateMean(parts_.load->step_seconds, seconds);
+  UpdateMean(parts_.load->prefill_tokens_per_second, tokens / std::max(seconds, 1e-9));
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    jobs[i]->pages_put = pages_complete[i];
+    if (entries[i].sampled.has_value()) OnFirstToken(*jobs[i], *entries[i].sampled);
+  }
+}
+
+void PrefillEngine::OnFirstToken(Job& job, const SampledToken& sampled) {
+  job.prefill_time = absl::Now() - job.started;
+  parts_.metrics->prefill_seconds.Observe(absl::ToDoubleSeconds(job.prefill_time));
+  parts_.metrics->generated_tokens.Increment();
+
+  v1::PrefillEvent token;
+  FillTokenEvent(job.sequence.output_tokens(), sampled, job.sequence.attempt().sampling, token.mutable_first_token());
+  job.sink->Write(std::move(token), /*last=*/false);
+
+  job.sequence.Append(sampled.token);
+  const Sequence::End end = job.sequence.EndAfter(sampled.token);
+  if (end == Sequence::End::kNo) {
+    job.state = State::kCommitting;
+    parts_.sender->Commit(job.sequence.key(), sampled.token);
+    return;
+  }
+  v1::PrefillEvent finished;
+  FillFinished(end, sampled.token, finished.mutable_finished());
+  job.sink->Write(std::move(finished), /*last=*/true);
+  parts_.metrics->AttemptEnded("finished");
+  Release(job, /*finished=*/true);
+}
+
+// ---------------------------------------------------------------------------------------------------- endings
+
+void PrefillEngine::OnHandedOver(const AttemptKey& key, const HandoffStats& stats) {
+  Job* job = jobs_.Find(key);
+  if (job == nullptr || job->state != State::kCommitting) return;
+  parts_.metrics->kv_transfer_seconds.Observe(absl::ToDoubleSeconds(stats.transfer));
+  parts_.metrics->kv_transfer_exposed_seconds.Observe(absl::ToDoubleSeconds(stats.exposed));
+  parts_.metrics->transfer_bytes.Increment(static_cast<double>(stats.bytes));
+  parts_.metrics->AttemptEnded("handed_over");
+  v1::PrefillEvent event;
+  v1::HandedOver& done = *event.mutable_handed_over();
+  done.set_prefill_seconds(absl::ToDoubleSeconds(job->prefill_time));
+  done.set_transfer_seconds(absl::ToDoubleSeconds(stats.transfer));
+  done.set_transfer_exposed_seconds(absl::ToDoubleSeconds(stats.exposed));
+  done.set_kv_bytes(stats.bytes);
+  done.set_transport(stats.transport);
+  job->sink->Write(std::move(event), /*last=*/true);
+  Log(LogLevel::kInfo, "prefill.handed_over",
+      {{"request", key.request.ToString()},
+       {"attempt", key.attempt},
+       {"bytes", stats.bytes},
+       {"transport", stats.transport},
+       {"prefill", job->prefill_time},
+       {"exposed", stats.exposed}});
+  jobs_.Erase(key);
+}
+
+void PrefillEngine::OnHandoffFailed(const AttemptKey& key, const absl::Status& why) {
+  Job* job = jobs_.Find(key);
+  if (job == nullptr || job->state == State::kReleasing) return;
+  parts_.metrics->transfer_failures.Increment();
+  Fail(*job, CauseOf(why), why);
+  jobs_.Erase(key);  // the sender no longer reads its pages
+}
+
+void PrefillEngine::Fail(Job& job, v1::AttemptFailure cause, const absl::Status& why) {
+  const AttemptKey& key = job.sequence.key();
+  Log(LogLevel::kWarning, "prefill.failed",
+      {{"request", key.request.ToString()}, {"attempt", key.attempt}, {"cause", CauseName(cause)}, {"status", why}});
+  parts_.metrics->AttemptEnded(CauseName(cause));
+  v1::PrefillEvent event;
+  FillFailed(cause, why, event.mutable_failed());
+  job.sink->Write(std::move(event), /*last=*/true);
+}
+
+// The handoff, if there is one, ends from our side; the pages stay until the transport no longer reads them.
+void PrefillEngine::Release(Job& job, bool finished) {
+  const AttemptKey key = job.sequence.key();
+  if (job.state == State::kWaiting) {
+    jobs_.Erase(key);
+    return;
+  }
+  job.state = State::kReleasing;
+  EngineThread* thread = parts_.thread;
+  parts_.sender->Abort(key, finished, [this, thread, key] { thread->Post([this, key] { jobs_.Erase(key); }); });
+}
+
+void PrefillEngine::PublishLoad() {
+  uint32_t waiting = 0;
+  uint32_t running = 0;
+  uint64_t waiting_tokens = 0;
+  for (const auto& [age, job] : jobs_) {
+    const bool waits = job->state == State::kWaiting || job->state == State::kQueued || job->state == State::kGranted;
+    (waits ? waiting : running) += 1;
+    if (job->state < State::kCommitting) waiting_tokens += job->sequence.pending_tokens();
+  }
+  parts_.load->waiting_requests = waiting;
+  parts_.load->running_sequences = running;
+  parts_.load->waiting_tokens = waiting_tokens;
+  parts_.metrics->waiting_sequences.Set(waiting);
+  parts_.metrics->running_sequences.Set(running);
+}
+
+}  // namespace baton

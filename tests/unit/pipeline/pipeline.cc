@@ -1,0 +1,324 @@
+#include "pipeline.h"
+
+#include <bit>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "tests/status_matchers.h"
+
+namespace baton::testing {
+namespace {
+
+constexpr absl::Duration kDeadline = absl::Seconds(60);
+constexpr int kMaxAttempts = 200;
+
+template <typename T>
+T ValueOrDie(absl::StatusOr<T> value) {
+  EXPECT_OK(value);
+  return *std::move(value);
+}
+
+TransportOptions Loopback(absl::Duration peer_timeout) {
+  TransportOptions options;
+  options.listen_address = "inproc:";
+  options.secret = "a secret of the tests";
+  options.heartbeat_interval = absl::Milliseconds(20);
+  options.silent_after = absl::Milliseconds(200);
+  options.peer_timeout = peer_timeout;
+  return options;
+}
+
+// Both streams of an attempt end here, in the order in which their events were written.
+class Inbox {
+ public:
+  using Item = std::variant<v1::PrefillEvent, v1::DecodeEvent>;
+
+  void Put(Item item) {
+    {
+      MutexLock lock(mutex_);
+      items_.push_back(std::move(item));
+    }
+    arrived_.NotifyAll();
+  }
+  // Null after the deadline.
+  std::unique_ptr<Item> Take() {
+    const absl::Time deadline = absl::Now() + kDeadline;
+    MutexLock lock(mutex_);
+    while (items_.empty()) {
+      if (!arrived_.WaitUntil(mutex_, deadline)) return nullptr;
+    }
+    auto item = std::make_unique<Item>(std::move(items_.front()));
+    items_.pop_front();
+    return item;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar arrived_;
+  std::deque<Item> items_ ABSL_GUARDED_BY(mutex_);
+};
+
+template <typename Event>
+class InboxSink final : public EventSink<Event> {
+ public:
+  explicit InboxSink(std::shared_ptr<Inbox> inbox) : inbox_(std::move(inbox)) {}
+  void Write(Event event, bool) override { inbox_->Put(std::move(event)); }
+
+ private:
+  const std::shared_ptr<Inbox> inbox_;
+};
+
+SampledToken ToSampled(const v1::TokenEvent& event) {
+  SampledToken token{.token = event.token_id(), .logprob = event.logprobs().chosen().logprob(), .top = {}};
+  for (const v1::TokenLogprob& top : event.logprobs().top()) token.top.emplace_back(top.token_id(), top.logprob());
+  return token;
+}
+
+// One attempt of one request. kAgain: the next attempt goes on with what is in the answer.
+class AttemptRun {
+ public:
+  enum class End { kFinished, kCancelled, kAgain, kError };
+
+  AttemptRun(const Placement& placement, DecodeNode* decode, const Attempt& attempt, Answer* answer)
+      : placement_(placement), decode_(*decode), attempt_(attempt), answer_(*answer) {}
+
+  End Run() {
+    const bool local = placement_.prefill == nullptr;
+    const absl::Status opened = decode_.Open(attempt_, local, std::make_shared<InboxSink<v1::DecodeEvent>>(inbox_));
+    if (!opened.ok()) return Error(opened.ToString());
+    End end = End::kError;
+    for (bool going = true; going;) {
+      const std::unique_ptr<Inbox::Item> item = inbox_->Take();
+      if (item == nullptr) {
+        end = Error("nothing happened within the deadline");
+        break;
+      }
+      const std::optional<End> now = std::visit([this](const auto& event) { return On(event); }, *item);
+      if (now.has_value()) end = *now;
+      going = !now.has_value();
+    }
+    if (submitted_) placement_.prefill->Cancel(attempt_.key);
+    decode_.Cancel(attempt_.key, local);
+    return end;
+  }
+
+ private:
+  using Outcome = std::optional<End>;
+
+  Outcome On(const v1::PrefillEvent& event) {
+    if (event.has_first_token()) return OnToken(event.first_token());
+    if (event.has_finished()) return End::kFinished;
+    if (event.has_failed()) return OnFailed(event.failed());
+    return std::nullopt;
+  }
+  Outcome On(const v1::DecodeEvent& event) {
+    if (event.has_accepted() && placement_.prefill != nullptr) {
+      submitted_ = true;
+      placement_.prefill->Submit(attempt_, decode_.target(), std::make_shared<InboxSink<v1::PrefillEvent>>(inbox_));
+    }
+    for (const v1::TokenEvent& token : event.tokens().tokens()) {
+      if (const Outcome outcome = OnToken(token); outcome.has_value()) return outcome;
+    }
+    if (event.has_finished()) return End::kFinished;
+    if (event.has_failed()) return OnFailed(event.failed());
+    return std::nullopt;
+  }
+  Outcome OnToken(const v1::TokenEvent& event) {
+    if (event.output_index() != answer_.tokens.size()) {
+      return Error("token " + std::to_string(event.output_index()) + " came as number " +
+                   std::to_string(answer_.tokens.size()));
+    }
+    answer_.tokens.push_back(event.token_id());
+    if (event.has_logprobs()) answer_.logprobs.push_back(ToSampled(event));
+    if (placement_.cancel != nullptr && placement_.cancel(answer_.tokens.size())) return End::kCancelled;
+    return std::nullopt;
+  }
+  Outcome OnFailed(const v1::AttemptFailed& failed) {
+    if (failed.cause() == v1::ATTEMPT_FAILURE_INVALID || failed.cause() == v1::ATTEMPT_FAILURE_INTERNAL) {
+      return Error(failed.message());
+    }
+    if (failed.cause() == v1::ATTEMPT_FAILURE_PREEMPTED) ++answer_.preemptions;
+    return End::kAgain;
+  }
+  End Error(std::string what) {
+    answer_.error = std::move(what);
+    return End::kError;
+  }
+
+  const Placement& placement_;
+  DecodeNode& decode_;
+  const Attempt& attempt_;
+  Answer& answer_;
+  bool submitted_ = false;
+  const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
+};
+
+}  // namespace
+
+Node::Node(std::string name, const NodeOptions& options)
+    : name_(std::move(name)),
+      options_(options),
+      registry_(std::make_shared<prometheus::Registry>()),
+      metrics_(*registry_, "test", name_),
+      model_(ValueOrDie(Model::Load(options.model_folder, {.threads = options.threads, .kv_dtype = DType::kF32}))),
+      transport_(ValueOrDie(InprocTransport::Create(Loopback(options.peer_timeout)))) {
+  pool_ = ValueOrDie(PagePool::Create(model_->kv_layout(), options.pages,
+                                      [this](size_t bytes) -> absl::StatusOr<PoolMemory> {
+                                        return PoolMemory{ValueOrDie(transport_->AllocateRegion(bytes)).data, nullptr};
+                                      }));
+}
+
+bool Node::BecomesEmpty() {
+  const absl::Time deadline = absl::Now() + kDeadline;
+  while (pool_->counts().free != pool_->pages_total()) {
+    if (absl::Now() > deadline) return false;
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  return true;
+}
+
+PrefillNode::PrefillNode(std::string name, const NodeOptions& options) : Node(std::move(name), options) {
+  sender_ = ValueOrDie(HandoffSender::Create(identity(), transport_.get(), pool_.get()));
+  engine_ = std::make_unique<PrefillEngine>(PrefillEngine::Parts{.model = model_.get(),
+                                                                 .pool = pool_.get(),
+                                                                 .sender = sender_.get(),
+                                                                 .thread = &thread_,
+                                                                 .metrics = &metrics_,
+                                                                 .load = &load_},
+                                            options.schedule);
+  thread_.Start(engine_.get());
+}
+
+PrefillNode::~PrefillNode() {
+  transport_.reset();
+  thread_.Stop();
+}
+
+void PrefillNode::Submit(const Attempt& attempt, const HandoffTarget& target, std::shared_ptr<PrefillSink> sink) {
+  thread_.Post([this, attempt, target, sink] { engine_->Submit(attempt, target, sink); });
+}
+
+void PrefillNode::Cancel(const AttemptKey& key) {
+  thread_.Post([this, key] { engine_->Cancel(key); });
+}
+
+DecodeNode::DecodeNode(std::string name, const NodeOptions& options) : Node(std::move(name), options) {
+  pool_->set_on_free([this] {
+    if (receiver_ != nullptr) receiver_->Poke();
+    if (engine_ != nullptr) engine_->OnPagesFree();
+  });
+  receiver_ = ValueOrDie(HandoffReceiver::Create(
+      identity(), {.max_sequences = options.schedule.max_sequences}, transport_.get(), pool_.get(),
+      {.on_received =
+           [this](ReceivedSequence received) {
+             auto shared = std::make_shared<ReceivedSequence>(std::move(received));
+             thread_.Post([this, shared] { engine_->OnReceived(std::move(*shared)); });
+           },
+       .on_failed =
+           [this](const AttemptKey& key, const absl::Status& why) {
+             thread_.Post([this, key, why] { engine_->OnHandoffFailed(key, why); });
+           },
+       .on_finished_by_writer = [](const AttemptKey&) {}}));
+  engine_ = std::make_unique<DecodeEngine>(DecodeEngine::Parts{.model = model_.get(),
+                                                               .pool = pool_.get(),
+                                                               .receiver = receiver_.get(),
+                                                               .thread = &thread_,
+                                                               .metrics = &metrics_,
+                                                               .load = &load_},
+                                           options.schedule);
+  thread_.Start(engine_.get());
+}
+
+DecodeNode::~DecodeNode() {
+  transport_.reset();
+  thread_.Stop();
+  pool_->set_on_free(nullptr);
+}
+
+absl::Status DecodeNode::Open(const Attempt& attempt, bool local, std::shared_ptr<DecodeSink> sink) {
+  if (!local) {
+    if (absl::Status opened = receiver_->OpenAttempt(attempt.key); !opened.ok()) return opened;
+  }
+  thread_.Post([this, attempt, local, sink] {
+    local ? engine_->SubmitLocal(attempt, sink) : engine_->Await(attempt, sink);
+  });
+  return absl::OkStatus();
+}
+
+void DecodeNode::Cancel(const AttemptKey& key, bool local) {
+  if (!local) receiver_->CloseAttempt(key);
+  thread_.Post([this, key] { engine_->Cancel(key); });
+}
+
+bool Answer::SameBits(const Answer& other) const {
+  if (tokens != other.tokens || logprobs.size() != other.logprobs.size()) return false;
+  for (size_t i = 0; i < logprobs.size(); ++i) {
+    const SampledToken& a = logprobs[i];
+    const SampledToken& b = other.logprobs[i];
+    if (a.token != b.token || std::bit_cast<uint32_t>(a.logprob) != std::bit_cast<uint32_t>(b.logprob)) return false;
+    if (a.top.size() != b.top.size()) return false;
+    for (size_t j = 0; j < a.top.size(); ++j) {
+      if (a.top[j].first != b.top[j].first) return false;
+      if (std::bit_cast<uint32_t>(a.top[j].second) != std::bit_cast<uint32_t>(b.top[j].second)) return false;
+    }
+  }
+  return true;
+}
+
+Answer Serve(const Placement& placement, const Request& request) {
+  static std::atomic<uint64_t> next_request{1};
+  Answer answer;
+  Attempt attempt;
+  attempt.key.request = {next_request++, 0};
+  attempt.arrival = absl::Now();
+  attempt.prompt = request.prompt;
+  attempt.sampling = request.sampling;
+  for (answer.attempts = 1; answer.attempts <= kMaxAttempts; ++answer.attempts) {
+    attempt.key.attempt = answer.attempts;
+    attempt.prior_output = answer.tokens;
+    DecodeNode* decode = placement.decode[(answer.attempts - 1) % placement.decode.size()];
+    const AttemptRun::End end = AttemptRun(placement, decode, attempt, &answer).Run();
+    if (end != AttemptRun::End::kAgain) return answer;
+  }
+  answer.error = "out of attempts";
+  return answer;
+}
+
+std::vector<Answer> ServeAll(const Placement& placement, const std::vector<Request>& requests) {
+  std::vector<Answer> answers(requests.size());
+  std::vector<std::thread> callers;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    callers.emplace_back([&, i] { answers[i] = Serve(placement, requests[i]); });
+  }
+  for (std::thread& caller : callers) caller.join();
+  return answers;
+}
+
+std::vector<Request> MixedRequests(int count, int vocab_size, int max_prompt, int max_output) {
+  std::mt19937 random(20);
+  const auto below = [&](int n) { return static_cast<int>(random() % n); };
+  std::vector<Request> requests(count);
+  for (int i = 0; i < count; ++i) {
+    Request& request = requests[i];
+    for (int t = 1 + below(max_prompt); t > 0; --t) request.prompt.push_back(below(vocab_size));
+    SamplingParams& sampling = request.sampling;
+    sampling.max_tokens = 1 + below(max_output);
+    sampling.temperature = i % 2 == 0 ? 0.0f : 0.8f;
+    sampling.seed = 1000 + i;
+    if (i % 3 == 0) sampling.logprobs = below(6);
+    if (i % 4 == 1) sampling.top_k = 20;
+    if (i % 5 == 1) sampling.top_p = 0.9f;
+    if (i % 7 == 1) sampling.min_p = 0.02f;
+    if (i % 4 == 2) sampling.repetition_penalty = 1.2f;
+    if (i % 6 == 3) sampling.presence_penalty = 0.5f;
+    if (i % 6 == 4) sampling.frequency_penalty = 0.4f;
+    if (i % 8 == 5) sampling.logit_bias = {{below(vocab_size), 2.0f}};
+    if (i % 9 == 4) sampling.stop_token_ids = {below(vocab_size)};
+    if (i % 9 == 4) sampling.min_tokens = 3;
+  }
+  return requests;
+}
+
+}  // namespace baton::testing

@@ -1,0 +1,115 @@
+// Prefill and decode workers without their processes: the real engines, models, pools and endpoints of both sides in one
+// process, joined by the in-process transport, and a caller that plays the router.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/mutex.h"
+#include "decode_worker/decode_engine.h"
+#include "kvtransfer/endpoints.h"
+#include "kvtransfer/inproc/inproc_transport.h"
+#include "prefill_worker/prefill_engine.h"
+#include "worker/engine_thread.h"
+#include "worker/load.h"
+#include "worker/metrics.h"
+
+namespace baton::testing {
+
+struct NodeOptions {
+  std::string model_folder;
+  int pages = 256;
+  int threads = 1;
+  ScheduleLimits schedule;
+  absl::Duration peer_timeout = absl::Milliseconds(600);
+};
+
+// What both kinds of node are made of.
+class Node {
+ public:
+  PagePool& pool() { return *pool_; }
+  InprocTransport& transport() { return *transport_; }
+  Model& model() { return *model_; }
+  const std::string& name() const { return name_; }
+  // No page in use or quarantined, within a deadline.
+  bool BecomesEmpty();
+
+ protected:
+  Node(std::string name, const NodeOptions& options);
+  HandoffIdentity identity() const { return {name_, 1, model_->numerics_id()}; }
+
+  const std::string name_;
+  const NodeOptions options_;
+  std::shared_ptr<prometheus::Registry> registry_;
+  WorkerMetrics metrics_;
+  WorkerLoadBoard load_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<InprocTransport> transport_;
+  std::unique_ptr<PagePool> pool_;
+  EngineThread thread_;
+};
+
+class PrefillNode : public Node {
+ public:
+  PrefillNode(std::string name, const NodeOptions& options);
+  ~PrefillNode();
+  void Submit(const Attempt& attempt, const HandoffTarget& target, std::shared_ptr<PrefillSink> sink);
+  void Cancel(const AttemptKey& key);
+
+ private:
+  std::unique_ptr<HandoffSender> sender_;
+  std::unique_ptr<PrefillEngine> engine_;
+};
+
+class DecodeNode : public Node {
+ public:
+  DecodeNode(std::string name, const NodeOptions& options);
+  ~DecodeNode();
+  absl::Status Open(const Attempt& attempt, bool local, std::shared_ptr<DecodeSink> sink);
+  void Cancel(const AttemptKey& key, bool local);
+  HandoffTarget target() const { return {name_, 1, transport_->address()}; }
+  HandoffReceiver& receiver() { return *receiver_; }
+
+ private:
+  std::unique_ptr<HandoffReceiver> receiver_;
+  std::unique_ptr<DecodeEngine> engine_;
+};
+
+struct Request {
+  std::vector<TokenId> prompt;
+  SamplingParams sampling;
+};
+
+struct Answer {
+  std::vector<TokenId> tokens;
+  std::vector<SampledToken> logprobs;  // one per token when asked for
+  int attempts = 0;
+  int preemptions = 0;
+  std::string error;  // empty: finished
+
+  bool SameBits(const Answer& other) const;
+};
+
+// How to serve. Without `prefill` the decode nodes compute prompts themselves. Attempt n goes to decode[(n - 1) % size].
+struct Placement {
+  PrefillNode* prefill = nullptr;
+  std::vector<DecodeNode*> decode;
+  // Called when this many tokens have come; true: cancel the request. Null: never.
+  std::function<bool(size_t tokens)> cancel = nullptr;
+};
+
+// Blocks until the request is finished, cancelled or out of attempts.
+Answer Serve(const Placement& placement, const Request& request);
+// All at once, a thread each.
+std::vector<Answer> ServeAll(const Placement& placement, const std::vector<Request>& requests);
+
+// A mix of greedy and seeded requests, with penalties, logprobs and biases; the same for the same arguments.
+std::vector<Request> MixedRequests(int count, int vocab_size, int max_prompt, int max_output);
+
+}  // namespace baton::testing

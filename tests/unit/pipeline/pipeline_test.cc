@@ -1,0 +1,152 @@
+// The serving pipeline end to end, without processes and gRPC: invariants I1, I3 and I5 over engines, schedulers, handoff and
+// page pools.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "pipeline.h"
+#include "tests/status_matchers.h"
+#include "tests/tiny_models.h"
+
+namespace baton::testing {
+namespace {
+
+constexpr int kVocab = 64;
+
+NodeOptions Options(int pages = 256, int chunk = 512) {
+  return {.model_folder = TinyModel("llama_gqa").string(),
+          .pages = pages,
+          .schedule = {.token_budget = std::max(chunk, 8), .chunk_tokens = chunk, .max_sequences = 64}};
+}
+
+// What each request is answered when nothing else runs and nothing is handed over.
+std::vector<Answer> ReferenceAnswers(const std::vector<Request>& requests) {
+  DecodeNode node("reference", Options());
+  std::vector<Answer> answers;
+  for (const Request& request : requests) answers.push_back(Serve({.decode = {&node}}, request));
+  return answers;
+}
+
+void ExpectSame(const std::vector<Answer>& answers, const std::vector<Answer>& reference) {
+  ASSERT_EQ(answers.size(), reference.size());
+  for (size_t i = 0; i < answers.size(); ++i) {
+    EXPECT_EQ(answers[i].error, "") << "request " << i;
+    EXPECT_TRUE(answers[i].SameBits(reference[i])) << "request " << i << ", attempts " << answers[i].attempts;
+  }
+}
+
+class PipelineTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    requests_ = new std::vector<Request>(MixedRequests(40, kVocab, 70, 40));
+    reference_ = new std::vector<Answer>(ReferenceAnswers(*requests_));
+  }
+  static void TearDownTestSuite() {
+    delete requests_;
+    delete reference_;
+  }
+  static const std::vector<Request>& requests() { return *requests_; }
+  static const std::vector<Answer>& reference() { return *reference_; }
+
+ private:
+  static std::vector<Request>* requests_;
+  static std::vector<Answer>* reference_;
+};
+std::vector<Request>* PipelineTest::requests_ = nullptr;
+std::vector<Answer>* PipelineTest::reference_ = nullptr;
+
+TEST_F(PipelineTest, TheReferenceAnswersEveryRequest) {
+  for (const Answer& answer : reference()) {
+    EXPECT_EQ(answer.error, "");
+    EXPECT_FALSE(answer.tokens.empty());
+  }
+}
+
+TEST_F(PipelineTest, OneByOneThroughTwoWorkersGivesTheSameBits) {
+  PrefillNode prefill("prefill", Options());
+  DecodeNode decode("decode", Options());
+  std::vector<Answer> answers;
+  for (const Request& request : requests()) {
+    answers.push_back(Serve({.prefill = &prefill, .decode = {&decode}}, request));
+  }
+  ExpectSame(answers, reference());
+  EXPECT_TRUE(prefill.BecomesEmpty());
+  EXPECT_TRUE(decode.BecomesEmpty());
+}
+
+class PipelineChunks : public PipelineTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(PipelineChunks, AllAtOnceThroughTwoWorkersGivesTheSameBits) {
+  PrefillNode prefill("prefill", Options(256, GetParam()));
+  DecodeNode decode("decode", Options());
+  ExpectSame(ServeAll({.prefill = &prefill, .decode = {&decode}}, requests()), reference());
+  EXPECT_TRUE(prefill.BecomesEmpty());
+  EXPECT_TRUE(decode.BecomesEmpty());
+}
+
+TEST_P(PipelineChunks, AllAtOnceOnOneWorkerThatDoesBothGivesTheSameBits) {
+  DecodeNode node("both", Options(256, GetParam()));
+  ExpectSame(ServeAll({.decode = {&node}}, requests()), reference());
+  EXPECT_TRUE(node.BecomesEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, PipelineChunks, ::testing::Values(1, 16, 512));
+
+TEST_F(PipelineTest, PreemptionForLackOfPagesGivesTheSameBits) {
+  PrefillNode prefill("prefill", Options(16));
+  DecodeNode decode("decode", Options(16));
+  const std::vector<Answer> answers = ServeAll({.prefill = &prefill, .decode = {&decode}}, requests());
+  ExpectSame(answers, reference());
+  int preemptions = 0;
+  for (const Answer& answer : answers) preemptions += answer.preemptions;
+  EXPECT_GT(preemptions, 0) << "the pool is meant to be too small";
+  EXPECT_TRUE(prefill.BecomesEmpty());
+  EXPECT_TRUE(decode.BecomesEmpty());
+}
+
+TEST_F(PipelineTest, PreemptionOfLocalPromptsGivesTheSameBits) {
+  DecodeNode node("both", Options(16, 16));
+  const std::vector<Answer> answers = ServeAll({.decode = {&node}}, requests());
+  ExpectSame(answers, reference());
+  EXPECT_TRUE(node.BecomesEmpty());
+}
+
+TEST_F(PipelineTest, CancelledAtAnyTokenEverythingComesBack) {
+  PrefillNode prefill("prefill", Options(64, 16));
+  DecodeNode decode("decode", Options(64));
+  std::atomic<uint32_t> turn{0};
+  ServeAll({.prefill = &prefill,
+            .decode = {&decode},
+            .cancel = [&](size_t tokens) { return tokens >= 1 + (turn++ * 7) % 5; }},
+           requests());
+  EXPECT_TRUE(prefill.BecomesEmpty());
+  EXPECT_TRUE(decode.BecomesEmpty());
+  const HandoffReceiver::Load load = decode.receiver().load();
+  EXPECT_EQ(load.queued + load.granted + load.revoking + load.received, 0);
+}
+
+TEST_F(PipelineTest, ADecodeWorkersDeathMovesItsRequestsWithTheSameBits) {
+  PrefillNode prefill("prefill", Options());
+  auto doomed = std::make_unique<DecodeNode>("doomed", Options());
+  DecodeNode spare("spare", Options());
+  // The doomed worker's handoffs break while requests run: those not handed over yet fail over.
+  std::atomic<int> tokens_seen{0};
+  const std::vector<Answer> answers = ServeAll({.prefill = &prefill,
+                                                .decode = {doomed.get(), &spare},
+                                                .cancel =
+                                                    [&](size_t) {
+                                                      if (++tokens_seen == 5) doomed->transport().Kill();
+                                                      return false;
+                                                    }},
+                                               requests());
+  ExpectSame(answers, reference());
+  EXPECT_TRUE(prefill.BecomesEmpty());
+  EXPECT_TRUE(spare.BecomesEmpty());
+}
+
+}  // namespace
+}  // namespace baton::testing

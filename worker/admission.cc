@@ -1,0 +1,36 @@
+#include "worker/admission.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace baton {
+
+absl::StatusOr<std::shared_ptr<void>> Admission::Enter() {
+  MutexLock lock(mutex_);
+  if (closed_) return absl::UnavailableError("the worker drains and takes no new work");
+  if (open_ >= limit_) {
+    return absl::ResourceExhaustedError(absl::StrCat("the worker holds ", open_, " requests, its limit"));
+  }
+  ++open_;
+  return std::shared_ptr<void>(this, [](void* self) { static_cast<Admission*>(self)->Leave(); });
+}
+
+void Admission::Leave() {
+  // Notified under the lock: whoever waits may destroy this object as soon as it is released.
+  MutexLock lock(mutex_);
+  if (--open_ == 0) empty_.NotifyAll();
+}
+
+void Admission::Close() {
+  MutexLock lock(mutex_);
+  closed_ = true;
+}
+
+bool Admission::WaitEmpty(absl::Time deadline) {
+  MutexLock lock(mutex_);
+  while (open_ > 0) {
+    if (!empty_.WaitUntil(mutex_, deadline) && open_ > 0) return false;
+  }
+  return true;
+}
+
+}  // namespace baton

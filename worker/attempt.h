@@ -1,0 +1,49 @@
+// An Attempt is what a worker was asked to do, checked: the wire's AttemptHeader in the engine's words.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/ids.h"
+#include "engine/kv/page_hash.h"
+#include "engine/sampling/sampler.h"
+#include "engine/types.h"
+
+namespace baton::v1 {
+class AttemptHeader;
+}
+
+namespace baton {
+
+struct Attempt {
+  AttemptKey key;
+  absl::Time arrival;               // at the router: seniority in queues and for preemption
+  std::vector<TokenId> prompt;
+  std::vector<TokenId> prior_output;  // of earlier attempts; output, not prompt
+  SamplingParams sampling;
+  std::vector<PageHash> page_hashes;  // of the full pages of prompt + prior output; may be empty
+
+  // Whose KV a prefill computes.
+  int context_tokens() const { return static_cast<int>(prompt.size() + prior_output.size()); }
+  // Positions that the request needs at most: prompt and whole output, less the last token, whose KV nobody reads.
+  int max_kv_tokens() const { return static_cast<int>(prompt.size() + sampling.max_tokens) - 1; }
+};
+
+// What this worker serves and how much of it.
+struct AttemptLimits {
+  std::string model;
+  std::string numerics_id;
+  int vocab_size = 0;
+  int max_context_tokens = 0;
+  int pool_tokens = 0;  // pages_total * page_tokens
+};
+
+// FAILED_PRECONDITION for another protocol version, model or numerics_id; INVALID_ARGUMENT names the field, its value and
+// the limit.
+absl::StatusOr<Attempt> ParseAttempt(const v1::AttemptHeader& header, const AttemptLimits& limits);
+
+}  // namespace baton

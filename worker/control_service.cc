@@ -1,0 +1,143 @@
+#include "worker/control_service.h"
+
+#include <openssl/evp.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+namespace baton {
+namespace {
+
+constexpr size_t kPieceBytes = 1 << 20;
+constexpr size_t kMaxWatchers = 64;
+constexpr absl::Duration kMinInterval = absl::Milliseconds(10);
+constexpr absl::Duration kMaxInterval = absl::Seconds(10);
+
+// The newest status is all that a slow watcher needs.
+bool KeepNewest(v1::WorkerStatus& last, v1::WorkerStatus& next) {
+  last.Swap(&next);
+  return true;
+}
+
+}  // namespace
+
+std::string AssetsFingerprint(const std::vector<ModelAsset>& assets) {
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> sha(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  EVP_DigestInit_ex(sha.get(), EVP_sha256(), nullptr);
+  for (const ModelAsset& asset : assets) {
+    EVP_DigestUpdate(sha.get(), asset.name.c_str(), asset.name.size() + 1);
+    unsigned char size[8];
+    for (int i = 0; i < 8; ++i) size[i] = static_cast<unsigned char>(uint64_t{asset.content.size()} >> (56 - 8 * i));
+    EVP_DigestUpdate(sha.get(), size, sizeof(size));
+    EVP_DigestUpdate(sha.get(), asset.content.data(), asset.content.size());
+  }
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int digest_bytes = 0;
+  EVP_DigestFinal_ex(sha.get(), digest, &digest_bytes);
+  return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(digest), digest_bytes));
+}
+
+ControlService::ControlService(std::vector<ModelAsset> assets, std::function<v1::WorkerStatus()> snapshot)
+    : assets_(std::move(assets)), fingerprint_(AssetsFingerprint(assets_)), snapshot_(std::move(snapshot)) {
+  thread_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), "status");
+    Loop();
+  });
+}
+
+ControlService::~ControlService() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.NotifyAll();
+  thread_.join();
+}
+
+void ControlService::Announce() {
+  {
+    MutexLock lock(mutex_);
+    for (Watcher& watcher : watchers_) watcher.next = absl::InfinitePast();
+  }
+  wake_.NotifyAll();
+}
+
+grpc::ServerWriteReactor<v1::WorkerStatus>* ControlService::WatchStatus(grpc::CallbackServerContext*,
+                                                                       const v1::WatchStatusRequest* request) {
+  if (request->protocol() != v1::WORKER_PROTOCOL_CURRENT) {
+    return RefuseStream<v1::WorkerStatus>(
+        {grpc::StatusCode::FAILED_PRECONDITION, absl::StrCat("protocol is ", request->protocol(), ", this worker speaks ",
+                                                             static_cast<int>(v1::WORKER_PROTOCOL_CURRENT))});
+  }
+  auto stream = std::make_shared<StatusStream>(&KeepNewest);
+  {
+    MutexLock lock(mutex_);
+    if (watchers_.size() >= kMaxWatchers) {
+      return RefuseStream<v1::WorkerStatus>(
+          {grpc::StatusCode::RESOURCE_EXHAUSTED, absl::StrCat("the status has ", kMaxWatchers, " watchers, the limit")});
+    }
+    const absl::Duration interval =
+        std::clamp(absl::Milliseconds(request->heartbeat_interval_ms()), kMinInterval, kMaxInterval);
+    watchers_.push_back({stream, interval, absl::InfinitePast()});
+  }
+  wake_.NotifyAll();
+  return StatusStream::Serve(stream, [this, watcher = stream.get()] {
+    MutexLock lock(mutex_);
+    std::erase_if(watchers_, [watcher](const Watcher& w) { return w.stream.get() == watcher; });
+  });
+}
+
+void ControlService::Loop() {
+  for (;;) {
+    std::vector<std::shared_ptr<StatusStream>> due;
+    {
+      MutexLock lock(mutex_);
+      for (;;) {
+        if (stopping_) return;
+        const absl::Time now = absl::Now();
+        absl::Time next = now + absl::Seconds(60);
+        for (Watcher& watcher : watchers_) {
+          if (watcher.next <= now) {
+            due.push_back(watcher.stream);
+            watcher.next = now + watcher.interval;
+          }
+          next = std::min(next, watcher.next);
+        }
+        if (!due.empty()) break;
+        wake_.WaitUntil(mutex_, next);
+      }
+    }
+    const v1::WorkerStatus status = snapshot_();
+    for (const std::shared_ptr<StatusStream>& stream : due) stream->Write(status, /*last=*/false);
+  }
+}
+
+grpc::ServerWriteReactor<v1::ModelAssetPiece>* ControlService::GetModelAssets(
+    grpc::CallbackServerContext*, const v1::GetModelAssetsRequest* request) {
+  if (request->assets_fingerprint() != fingerprint_) {
+    return RefuseStream<v1::ModelAssetPiece>(
+        {grpc::StatusCode::NOT_FOUND, absl::StrCat("assets_fingerprint is \"", request->assets_fingerprint(),
+                                                   "\", this worker has \"", fingerprint_, "\"")});
+  }
+  auto stream = std::make_shared<EventStream<v1::ModelAssetPiece>>();
+  for (size_t i = 0; i < assets_.size(); ++i) {
+    std::string_view rest = assets_[i].content;
+    do {
+      v1::ModelAssetPiece piece;
+      piece.set_name(assets_[i].name);
+      piece.set_data(std::string(rest.substr(0, kPieceBytes)));
+      rest.remove_prefix(piece.data().size());
+      const bool last = rest.empty() && i + 1 == assets_.size();
+      stream->Write(std::move(piece), last);
+    } while (!rest.empty());
+  }
+  return EventStream<v1::ModelAssetPiece>::Serve(stream, [] {});
+}
+
+}  // namespace baton

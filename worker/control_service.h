@@ -1,0 +1,63 @@
+// The WorkerControl service: streams the worker's status to routers and delivers the model's text assets.
+//
+// One thread of its own sends the heartbeats, so that they never wait for compute. Thread-safe.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "baton/v1/worker.grpc.pb.h"
+#include "common/mutex.h"
+#include "worker/event_stream.h"
+
+namespace baton {
+
+// A file of the model folder that routers need, by name.
+struct ModelAsset {
+  std::string name;
+  std::string content;
+};
+
+// SHA-256 (hex) over, for each asset in order of name: the name, a zero byte, its size as 8 bytes big endian, its content.
+std::string AssetsFingerprint(const std::vector<ModelAsset>& assets);
+
+class ControlService final : public v1::WorkerControl::CallbackService {
+ public:
+  // `snapshot` is called on several threads and must be quick. `assets` are sorted by name.
+  ControlService(std::vector<ModelAsset> assets, std::function<v1::WorkerStatus()> snapshot);
+  ~ControlService() override;
+
+  // The state changed: tell all watchers now.
+  void Announce();
+
+  grpc::ServerWriteReactor<v1::WorkerStatus>* WatchStatus(grpc::CallbackServerContext* context,
+                                                          const v1::WatchStatusRequest* request) override;
+  grpc::ServerWriteReactor<v1::ModelAssetPiece>* GetModelAssets(grpc::CallbackServerContext* context,
+                                                                const v1::GetModelAssetsRequest* request) override;
+
+ private:
+  using StatusStream = EventStream<v1::WorkerStatus>;
+  struct Watcher {
+    std::shared_ptr<StatusStream> stream;
+    absl::Duration interval;
+    absl::Time next;
+  };
+
+  void Loop();
+
+  const std::vector<ModelAsset> assets_;
+  const std::string fingerprint_;
+  const std::function<v1::WorkerStatus()> snapshot_;
+  Mutex mutex_;
+  CondVar wake_;
+  std::vector<Watcher> watchers_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace baton

@@ -1,0 +1,147 @@
+// An EventSink over a server-streaming call of gRPC's callback API.
+//
+// Two objects, because the call may end before the attempt does and the other way round: the reactor, which gRPC owns from
+// the start of the call until OnDone, and the EventStream, which the engine shares and which outlives it.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "common/mutex.h"
+#include "worker/event_sink.h"
+
+namespace baton {
+
+template <typename Event>
+class EventStream final : public EventSink<Event> {
+ public:
+  // Joins `next` into `last`, an event not yet sent, when the two fit; false otherwise. Bounds the backlog of a slow caller.
+  using Merge = bool (*)(Event& last, Event& next);
+
+  explicit EventStream(Merge merge = nullptr) : merge_(merge) {}
+
+  // The reactor to return from the service's method. `on_cancel` runs, on a gRPC thread, if the call ends before the last
+  // event was written: cancelled, deadline passed, connection gone.
+  static grpc::ServerWriteReactor<Event>* Serve(std::shared_ptr<EventStream> stream, std::function<void()> on_cancel) {
+    return new Reactor(std::move(stream), std::move(on_cancel));
+  }
+
+  void Write(Event event, bool last) override {
+    Reactor* to_finish = nullptr;
+    {
+      MutexLock lock(mutex_);
+      if (closed_) return;
+      closed_ = last;
+      // The front event is in flight while writing_: it must not change.
+      const bool mergeable = merge_ != nullptr && queue_.size() > (writing_ ? 1u : 0u);
+      if (!mergeable || !merge_(queue_.back(), event)) queue_.push_back(std::move(event));
+      to_finish = Advance();
+    }
+    if (to_finish != nullptr) to_finish->Finish(grpc::Status::OK);
+  }
+
+ private:
+  class Reactor final : public grpc::ServerWriteReactor<Event> {
+   public:
+    Reactor(std::shared_ptr<EventStream> stream, std::function<void()> on_cancel)
+        : stream_(std::move(stream)), on_cancel_(std::move(on_cancel)) {
+      stream_->Attach(this);
+    }
+    void OnWriteDone(bool) override { stream_->WriteDone(); }
+    void OnCancel() override {
+      if (stream_->Cancel()) on_cancel_();
+    }
+    void OnDone() override {
+      stream_->Detach();
+      delete this;
+    }
+
+   private:
+    const std::shared_ptr<EventStream> stream_;
+    const std::function<void()> on_cancel_;
+  };
+
+  void Attach(Reactor* reactor) {
+    Reactor* to_finish = nullptr;
+    {
+      MutexLock lock(mutex_);
+      reactor_ = reactor;
+      to_finish = Advance();
+    }
+    if (to_finish != nullptr) to_finish->Finish(grpc::Status::OK);
+  }
+
+  // True when the attempt is still running: its owner must be told.
+  bool Cancel() {
+    Reactor* to_finish = nullptr;
+    bool was_running = false;
+    {
+      MutexLock lock(mutex_);
+      was_running = !closed_;
+      closed_ = true;
+      if (!finish_called_) to_finish = reactor_;
+      finish_called_ = true;
+    }
+    if (to_finish != nullptr) to_finish->Finish(grpc::Status::CANCELLED);
+    return was_running;
+  }
+
+  void WriteDone() {
+    Reactor* to_finish = nullptr;
+    {
+      MutexLock lock(mutex_);
+      writing_ = false;
+      queue_.pop_front();
+      to_finish = Advance();
+    }
+    if (to_finish != nullptr) to_finish->Finish(grpc::Status::OK);
+  }
+
+  void Detach() {
+    MutexLock lock(mutex_);
+    reactor_ = nullptr;
+    closed_ = true;
+    queue_.clear();
+  }
+
+  // Starts the next write, or returns the reactor if it is to be finished. Finish itself must be called without the lock:
+  // gRPC may run OnDone within it. A write cannot do that, since OnDone only follows Finish.
+  Reactor* Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (reactor_ == nullptr || writing_ || finish_called_) return nullptr;
+    if (!queue_.empty()) {
+      writing_ = true;
+      reactor_->StartWrite(&queue_.front());
+      return nullptr;
+    }
+    if (!closed_) return nullptr;
+    finish_called_ = true;
+    return reactor_;
+  }
+
+  const Merge merge_;
+  Mutex mutex_;
+  Reactor* reactor_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::deque<Event> queue_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;        // queue_.front() is in flight
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;         // no more events are accepted
+  bool finish_called_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+// Refuses a call before it starts.
+template <typename Event>
+grpc::ServerWriteReactor<Event>* RefuseStream(const grpc::Status& status) {
+  class Refusal final : public grpc::ServerWriteReactor<Event> {
+   public:
+    explicit Refusal(const grpc::Status& why) { this->Finish(why); }
+    void OnDone() override { delete this; }
+  };
+  return new Refusal(status);
+}
+
+}  // namespace baton

@@ -1,0 +1,176 @@
+#include "worker/host.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/ids.h"
+#include "common/log.h"
+#include "common/status_macros.h"
+#include "engine/formats/model_folder.h"
+#include "kvtransfer/factory/create_transport.h"
+
+namespace baton {
+namespace {
+
+// Ended attempts give their pages back once their peers have answered; nobody waits longer than this for it at exit.
+constexpr absl::Duration kReleaseTimeout = absl::Seconds(2);
+constexpr absl::Duration kSignalPoll = absl::Milliseconds(100);
+
+}  // namespace
+
+std::string RoleName(v1::WorkerRole role) {
+  switch (role) {
+    case v1::WORKER_ROLE_PREFILL:
+      return "prefill";
+    case v1::WORKER_ROLE_BOTH:
+      return "both";
+    default:
+      return "decode";
+  }
+}
+
+WorkerHost::WorkerHost(const WorkerOptions& options, v1::WorkerRole role)
+    : options_(options),
+      role_(role),
+      epoch_(RandomEpoch()),
+      admission_(options.max_queue + options.schedule.max_sequences) {}
+
+absl::StatusOr<std::unique_ptr<WorkerHost>> WorkerHost::Create(const WorkerOptions& options, v1::WorkerRole role,
+                                                               bool with_transport) {
+  auto host = std::unique_ptr<WorkerHost>(new WorkerHost(options, role));
+  // Cheap refusals first: a port in use is known before a large model is read.
+  BATON_ASSIGN_OR_RETURN(host->metrics_server_, MetricsServer::Start(options.metrics_listen));
+  host->metrics_ =
+      std::make_unique<WorkerMetrics>(host->metrics_server_->registry(), options.model_name, RoleName(role));
+  BATON_ASSIGN_OR_RETURN(const auto texts, LoadTextAssets(options.model));
+  for (const auto& [name, content] : texts) host->assets_.push_back({name, content});
+  host->assets_fingerprint_ = AssetsFingerprint(host->assets_);
+
+  const absl::Time start = absl::Now();
+  BATON_ASSIGN_OR_RETURN(host->model_, Model::Load(options.model, options.ForModel()));
+  BATON_RETURN_IF_ERROR(host->CreatePool(with_transport));
+  Log(LogLevel::kInfo, "worker.loaded",
+      {{"model", options.model_name},
+       {"architecture", host->model_->config().architecture_name},
+       {"weight_bytes", host->model_->weight_bytes()},
+       {"kernels", host->model_->kernel_family()},
+       {"numerics_id", host->model_->numerics_id()},
+       {"pages", host->pool_->pages_total()},
+       {"kv_bytes", host->pool_->bytes()},
+       {"seconds", absl::ToDoubleSeconds(absl::Now() - start)}});
+  return host;
+}
+
+absl::Status WorkerHost::CreatePool(bool with_transport) {
+  const KvLayout& layout = model_->kv_layout();
+  const uint64_t fitting = options_.kv_memory.bytes / layout.page_bytes();
+  const uint64_t pages = options_.pages > 0 ? static_cast<uint64_t>(options_.pages) : fitting;
+  constexpr uint64_t kMaxPages = 1 << 28;
+  if (pages == 0 || pages > kMaxPages) {
+    return absl::InvalidArgumentError(absl::StrCat("kv-memory of ", options_.kv_memory.bytes, " bytes holds ", pages,
+                                                   " pages of ", layout.page_bytes(), " bytes, expected 1 to ",
+                                                   kMaxPages));
+  }
+  PoolAllocator allocator;
+  if (with_transport) {
+    BATON_ASSIGN_OR_RETURN(transport_, CreateTransport(options_.transport));
+    allocator = [this](size_t bytes) -> absl::StatusOr<PoolMemory> {
+      BATON_ASSIGN_OR_RETURN(const TransportMemory memory, transport_->AllocateRegion(bytes));
+      return PoolMemory{.data = memory.data, .release = nullptr};  // the transport's own
+    };
+  }
+  BATON_ASSIGN_OR_RETURN(pool_, PagePool::Create(layout, static_cast<uint32_t>(pages), std::move(allocator)));
+  return absl::OkStatus();
+}
+
+AttemptLimits WorkerHost::limits() const {
+  // A grant is for a context's pages and one to grow into: a sequence never has all of a decode worker's pages.
+  const uint64_t pages = pool_->pages_total() - (role_ == v1::WORKER_ROLE_PREFILL ? 0 : 1);
+  return {.model = options_.model_name,
+          .numerics_id = model_->numerics_id(),
+          .vocab_size = model_->config().vocab_size,
+          .max_context_tokens = model_->config().max_positions,
+          .pool_tokens = static_cast<int>(
+              std::min<uint64_t>(pages * pool_->layout().page_tokens, INT32_MAX))};
+}
+
+v1::WorkerStatus WorkerHost::Snapshot() const {
+  v1::WorkerStatus status;
+  status.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
+  status.set_worker_id(options_.worker_id);
+  status.set_epoch(epoch_);
+  status.set_role(role_);
+  status.set_state(draining_ ? v1::WORKER_STATE_DRAINING : v1::WORKER_STATE_SERVING);
+
+  v1::ServedModel& model = *status.mutable_model();
+  model.set_name(options_.model_name);
+  model.set_architecture(model_->config().architecture_name);
+  model.set_vocab_size(model_->config().vocab_size);
+  model.set_max_context_tokens(model_->config().max_positions);
+  model.set_numerics_id(model_->numerics_id());
+  model.set_assets_fingerprint(assets_fingerprint_);
+
+  v1::WorkerCapacity& capacity = *status.mutable_capacity();
+  capacity.set_pages_total(pool_->pages_total());
+  capacity.set_page_tokens(pool_->layout().page_tokens);
+  capacity.set_max_sequences(options_.schedule.max_sequences);
+  capacity.set_max_queue(options_.max_queue);
+  capacity.set_token_budget(options_.schedule.token_budget);
+
+  const PageCounts pages = pool_->counts();
+  metrics_->SetPages(pages);
+  v1::WorkerLoad& load = *status.mutable_load();
+  load.set_waiting_requests(load_.waiting_requests);
+  load.set_waiting_tokens(load_.waiting_tokens);
+  load.set_running_sequences(load_.running_sequences);
+  load.set_pages_used(pages.used);
+  load.set_pages_cached(pages.cached);
+  load.set_pages_quarantined(pages.quarantined);
+  load.set_prefill_tokens_per_second(load_.prefill_tokens_per_second);
+  load.set_step_seconds(load_.step_seconds);
+
+  if (role_ != v1::WORKER_ROLE_PREFILL && transport_ != nullptr) status.set_handoff_address(transport_->address());
+  return status;
+}
+
+absl::Status WorkerHost::Serve(ShutdownSignal& signal, const Role& role) {
+  ControlService control(assets_, [this] { return Snapshot(); });
+  BATON_ASSIGN_OR_RETURN(
+      std::unique_ptr<GrpcServer> server,
+      GrpcServer::Start({.listen = options_.listen, .max_message_bytes = options_.max_message_bytes},
+                        {role.service, &control}));
+  server->SetServing(true);
+  Log(LogLevel::kInfo, "worker.serving",
+      {{"role", RoleName(role_)},
+       {"listen", options_.listen},
+       {"handoff", transport_ == nullptr ? std::string() : transport_->address()}});
+
+  while (!signal.Wait(kSignalPoll)) metrics_->SetPages(pool_->counts());
+
+  server->SetServing(false);
+  draining_ = true;
+  control.Announce();
+  Drain(signal, role);
+  server->Shutdown(absl::Now() + kReleaseTimeout);
+  return absl::OkStatus();
+}
+
+void WorkerHost::Drain(ShutdownSignal& signal, const Role& role) {
+  Log(LogLevel::kInfo, "worker.draining", {{"timeout", options_.drain_timeout}});
+  admission_.Close();
+  role.stop_accepting();
+  const absl::Time deadline = absl::Now() + options_.drain_timeout;
+  bool empty = false;
+  while (!empty && absl::Now() < deadline && !signal.Again()) {
+    empty = admission_.WaitEmpty(std::min(deadline, absl::Now() + kSignalPoll));
+  }
+  if (!empty) {
+    role.fail_all();
+    empty = admission_.WaitEmpty(absl::Now() + kReleaseTimeout);
+  }
+  Log(LogLevel::kInfo, "worker.stopped", {{"all_released", empty}});
+}
+
+}  // namespace baton

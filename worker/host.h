@@ -1,0 +1,83 @@
+// What a worker process stands on, whatever its role: the model, the pool its KV pages live in, the transport that moves
+// them, metrics, and the gRPC server with the control service.
+//
+// Built and used by main; the parts it hands out are used as their own headers say.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "baton/v1/worker.grpc.pb.h"
+#include "common/grpc.h"
+#include "common/metrics.h"
+#include "common/shutdown.h"
+#include "engine/kv/page_pool.h"
+#include "engine/model/model.h"
+#include "kvtransfer/endpoints.h"
+#include "kvtransfer/transport.h"
+#include "worker/admission.h"
+#include "worker/attempt.h"
+#include "worker/control_service.h"
+#include "worker/load.h"
+#include "worker/metrics.h"
+#include "worker/options.h"
+
+namespace baton {
+
+class WorkerHost {
+ public:
+  // Loads the model and takes the memory. `with_transport`: pages are in memory that peers can reach.
+  static absl::StatusOr<std::unique_ptr<WorkerHost>> Create(const WorkerOptions& options, v1::WorkerRole role,
+                                                            bool with_transport);
+
+  Model* model() { return model_.get(); }
+  PagePool* pool() { return pool_.get(); }
+  Transport* transport() { return transport_.get(); }  // null without one
+  WorkerMetrics* metrics() { return metrics_.get(); }
+  WorkerLoadBoard* load() { return &load_; }
+  Admission* admission() { return &admission_; }
+  HandoffIdentity identity() const { return {options_.worker_id, epoch_, model_->numerics_id()}; }
+  AttemptLimits limits() const;
+
+  // What the role adds to a running process.
+  struct Role {
+    grpc::Service* service = nullptr;
+    std::function<void()> stop_accepting;  // a drain begins
+    std::function<void()> fail_all;        // its time is over: end what is left, soon
+  };
+  // Serves until a signal, then drains: nothing new, and what runs may finish within drain_timeout (a second signal: no
+  // longer). OK when all went well, also when attempts had to be ended.
+  absl::Status Serve(ShutdownSignal& signal, const Role& role);
+
+  // No event of the transport follows.
+  void StopTransport() { transport_.reset(); }
+
+ private:
+  WorkerHost(const WorkerOptions& options, v1::WorkerRole role);
+  absl::Status CreatePool(bool with_transport);
+  v1::WorkerStatus Snapshot() const;
+  void Drain(ShutdownSignal& signal, const Role& role);
+
+  const WorkerOptions options_;
+  const v1::WorkerRole role_;
+  const uint64_t epoch_;
+  std::vector<ModelAsset> assets_;
+  std::string assets_fingerprint_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<MetricsServer> metrics_server_;
+  std::unique_ptr<WorkerMetrics> metrics_;
+  std::unique_ptr<PagePool> pool_;
+  std::unique_ptr<Transport> transport_;
+  WorkerLoadBoard load_;
+  Admission admission_;
+  std::atomic<bool> draining_{false};
+};
+
+// "prefill", "decode" or "both".
+std::string RoleName(v1::WorkerRole role);
+
+}  // namespace baton

@@ -1,0 +1,122 @@
+#include "worker/options.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "common/address.h"
+#include "common/status_macros.h"
+
+namespace baton {
+namespace {
+
+constexpr size_t kMinSecretBytes = 16;
+
+int UsableCpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+absl::StatusOr<std::string> ReadSecret(const std::string& file) {
+  std::string secret;
+  if (!file.empty()) {
+    std::ifstream in(file, std::ios::binary);
+    if (!in) return absl::InvalidArgumentError(absl::StrCat("secret-file ", file, " cannot be read"));
+    secret.assign(std::istreambuf_iterator<char>(in), {});
+  } else if (const char* env = std::getenv("BATON_SECRET"); env != nullptr) {  // NOLINT(concurrency-mt-unsafe)
+    secret = env;
+  }
+  secret = std::string(absl::StripAsciiWhitespace(secret));
+  if (!secret.empty() && secret.size() < kMinSecretBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the secret has ", secret.size(), " bytes, expected at least ",
+                                                   kMinSecretBytes, " (for instance from: openssl rand -hex 32)"));
+  }
+  return secret;
+}
+
+}  // namespace
+
+void WorkerOptions::AddTo(OptionSet& set) {
+  set.Add("model", &model, "folder of the model, in Hugging Face form (required)");
+  set.Add("model-name", &model_name, "name that clients ask for (default: the folder's name)");
+  set.Add("worker-id", &worker_id, "name in logs, metrics and status (default: <role>-<port>)");
+  set.Add("listen", &listen, "host:port for gRPC, from the router");
+  set.Add("metrics-listen", &metrics_listen, "host:port for http /metrics; empty: not served");
+  set.Add("threads", &threads, "compute threads; 0: one per CPU this process may use", 0, 1024);
+  set.AddList("cpus", &cpus, "pin the compute threads to these CPUs, one each (default: unpinned)");
+  set.AddChoice("kernels", &kernels, {"auto", "scalar", "avx2", "avx512"}, "family of compute kernels");
+  set.AddChoice("kv-dtype", &kv_dtype, {"auto", "f32", "f16", "bf16"},
+                "type of the KV cache; auto: bf16 for 16-bit weights, else f32");
+  set.Add("page-tokens", &page_tokens, "tokens per KV page, a power of two", 1, 1024);
+  set.Add("kv-memory", &kv_memory, "memory for KV pages");
+  set.Add("pages", &pages, "number of KV pages; 0: as many as fit kv-memory", 0, 1 << 28);
+  set.Add("token-budget", &schedule.token_budget, "tokens computed in one step", 1, 1 << 20);
+  set.Add("chunk-tokens", &schedule.chunk_tokens, "tokens of one prompt in one step; 0: the token budget", 0, 1 << 20);
+  set.Add("max-sequences", &schedule.max_sequences, "sequences in progress at once", 1, 1 << 16);
+  set.Add("max-queue", &max_queue, "requests that may wait", 1, 1 << 20);
+  set.AddChoice("transport", &transport.path, {"auto", "tcp", "shm"}, "path that KV pages take between workers");
+  set.Add("secret-file", &secret_file, "file with the secret that all workers share (default: $BATON_SECRET)");
+  set.Add("heartbeat-interval", &transport.heartbeat_interval, "between workers", absl::Milliseconds(10),
+          absl::Seconds(60));
+  set.Add("silent-after", &transport.silent_after, "a peer not heard for this long is silent", absl::Milliseconds(20),
+          absl::Seconds(60));
+  set.Add("peer-timeout", &transport.peer_timeout, "a peer not heard for this long is given up", absl::Milliseconds(50),
+          absl::Hours(1));
+  set.Add("drain-timeout", &drain_timeout, "on SIGTERM, let running requests finish for this long");
+  set.Add("max-message-bytes", &max_message_bytes, "largest gRPC message", 1 << 16, 1 << 30);
+  set.AddChoice("log.level", &log.level, {"debug", "info", "warning", "error"}, "least level that is logged");
+  set.AddChoice("log.format", &log.format, {"text", "json"}, "form of the log lines");
+}
+
+absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {
+  if (model.empty()) {
+    return absl::InvalidArgumentError("model is not set, expected the folder of a model: --model DIR");
+  }
+  BATON_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(listen));
+  if (model_name.empty()) {
+    model_name = std::filesystem::weakly_canonical(model).filename().string();
+  }
+  if (worker_id.empty()) worker_id = std::string(role) + "-" + std::to_string(address.port);
+  if (threads == 0) threads = cpus.empty() ? UsableCpus() : static_cast<int>(cpus.size());
+  if (!cpus.empty() && static_cast<int>(cpus.size()) != threads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cpus names ", cpus.size(), " CPUs for ", threads, " threads, expected one each"));
+  }
+  if (!std::has_single_bit(static_cast<unsigned>(page_tokens))) {
+    return absl::InvalidArgumentError(absl::StrCat("page-tokens is ", page_tokens, ", expected a power of two"));
+  }
+  if (schedule.chunk_tokens == 0) schedule.chunk_tokens = schedule.token_budget;
+  if (transport.silent_after >= transport.peer_timeout || transport.heartbeat_interval >= transport.silent_after) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "heartbeat-interval, silent-after and peer-timeout are ", absl::FormatDuration(transport.heartbeat_interval),
+        ", ", absl::FormatDuration(transport.silent_after), " and ", absl::FormatDuration(transport.peer_timeout),
+        ", expected each to be longer than the one before"));
+  }
+  BATON_ASSIGN_OR_RETURN(transport.secret, ReadSecret(secret_file));
+  if (needs_secret && transport.secret.empty()) {
+    return absl::InvalidArgumentError(
+        "no secret, expected --secret-file FILE or $BATON_SECRET, the same on all workers (for instance from: openssl "
+        "rand -hex 32)");
+  }
+  return absl::OkStatus();
+}
+
+ModelOptions WorkerOptions::ForModel() const {
+  ModelOptions options;
+  options.threads = threads;
+  options.cpus = cpus;
+  options.kernels = kernels;
+  options.page_tokens = page_tokens;
+  if (kv_dtype != "auto") options.kv_dtype = DTypeFromName(kv_dtype);
+  return options;
+}
+
+}  // namespace baton

@@ -1,0 +1,50 @@
+// The options that prefill and decode workers share: one schema for flags and YAML.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/log.h"
+#include "common/options.h"
+#include "engine/model/model.h"
+#include "kvtransfer/transport.h"
+#include "worker/schedule.h"
+
+namespace baton {
+
+struct WorkerOptions {
+  std::string model;       // folder
+  std::string model_name;  // default: the folder's name
+  std::string worker_id;   // default: "<role>-<port>"
+  std::string listen;
+  std::string metrics_listen;
+
+  int threads = 0;  // 0: one per CPU this process may use
+  std::vector<int> cpus;
+  std::string kernels = "auto";
+  std::string kv_dtype = "auto";
+  int page_tokens = 16;
+  ByteSize kv_memory{512ull << 20};
+  int pages = 0;  // when set: instead of kv_memory
+
+  ScheduleLimits schedule;
+  int max_queue = 256;
+
+  TransportOptions transport;
+  std::string secret_file;
+  absl::Duration drain_timeout = absl::Seconds(30);
+  int max_message_bytes = 16 << 20;
+  LogOptions log;
+
+  void AddTo(OptionSet& set);
+  // What Parse cannot check alone; fills in defaults that depend on other options and reads the secret. INVALID_ARGUMENT
+  // names the option. `needs_secret`: this worker hands over or receives.
+  absl::Status Finalize(std::string_view role, bool needs_secret);
+  ModelOptions ForModel() const;
+};
+
+}  // namespace baton
