@@ -1,0 +1,57 @@
+// Why an attempt ended: one word for AttemptInfo.ended_by, logs and the label of baton_attempts_total.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace baton::router {
+
+enum class AttemptEnd : uint8_t {
+  kFinished,
+  kPrefillLost,
+  kDecodeLost,
+  kPeerLost,
+  kPreempted,
+  kOverloaded,
+  kDraining,
+  kRevoked,
+  kRefused,  // the call was not taken: another version, an attempt that is not open
+  kInvalid,
+  kInternal,
+  kCancelled,
+  kDeadlineExceeded,
+};
+
+constexpr std::string_view Name(AttemptEnd end) {
+  switch (end) {
+    case AttemptEnd::kFinished:
+      return "finished";
+    case AttemptEnd::kPrefillLost:
+      return "prefill_lost";
+    case AttemptEnd::kDecodeLost:
+      return "decode_lost";
+    case AttemptEnd::kPeerLost:
+      return "peer_lost";
+    case AttemptEnd::kPreempted:
+      return "preempted";
+    case AttemptEnd::kOverloaded:
+      return "overloaded";
+    case AttemptEnd::kDraining:
+      return "draining";
+    case AttemptEnd::kRevoked:
+      return "revoked";
+    case AttemptEnd::kRefused:
+      return "refused";
+    case AttemptEnd::kInvalid:
+      return "invalid";
+    case AttemptEnd::kInternal:
+      return "internal";
+    case AttemptEnd::kCancelled:
+      return "cancelled";
+    case AttemptEnd::kDeadlineExceeded:
+      return "deadline_exceeded";
+  }
+  return "?";
+}
+
+}  // namespace baton::router

@@ -1,0 +1,160 @@
+#include "router/generate_call.h"
+
+#include <random>
+#include <utility>
+
+#include "absl/random/random.h"
+#include "common/grpc.h"
+#include "common/log.h"
+#include "common/status_macros.h"
+#include "router/clock.h"
+#include "router/metrics.h"
+#include "router/request_spec.h"
+
+namespace baton::router {
+namespace {
+
+// A merged chunk stays far below any client's message limit, with 20 logprobs per token too.
+constexpr int kMaxChunkTokens = 256;
+
+// Hint for requests refused because this router is full: about the time in which some request ends.
+constexpr absl::Duration kFullRetryAfter = absl::Seconds(1);
+
+void Merge(v1::Chunk chunk, std::deque<v1::Chunk>& chunks) {
+  if (!chunks.empty() && chunks.back().token_ids_size() + chunk.token_ids_size() <= kMaxChunkTokens) {
+    v1::Chunk& last = chunks.back();
+    last.mutable_text()->append(chunk.text());
+    last.mutable_token_ids()->MergeFrom(chunk.token_ids());
+    last.mutable_logprobs()->MergeFrom(chunk.logprobs());
+  } else {
+    chunks.push_back(std::move(chunk));
+  }
+}
+
+uint64_t DrawSeed() {
+  absl::BitGen random;
+  return absl::Uniform<uint64_t>(random);
+}
+
+}  // namespace
+
+GenerateCall* GenerateCall::Start(const ServiceContext& context, grpc::CallbackServerContext* call,
+                                  const v1::GenerateRequest& request) {
+  std::shared_ptr<GenerateCall> self(new GenerateCall(context, call));
+  self->self_ = self;
+  const absl::Time received = SteadyNow();
+  if (const absl::Status status = self->Run(request); !status.ok()) {
+    Log(LogLevel::kInfo, "request.refused", {{"label", request.request_label()}, {"status", status}});
+    context.metrics->RequestEnded(self->model_, absl::StatusCodeToString(status.code()), SteadyNow() - received);
+    self->OnFail(status,
+                 status.code() == absl::StatusCode::kResourceExhausted ? kFullRetryAfter : absl::ZeroDuration());
+  }
+  return self.get();
+}
+
+absl::Status GenerateCall::Run(const v1::GenerateRequest& request) {
+  RequestRun::Options options;
+  options.received = SteadyNow();
+  options.arrival_wall = absl::Now();
+  options.timeout = Timeout();
+  BATON_ASSIGN_OR_RETURN(ticket_, context_.admission->Enter());
+  BATON_RETURN_IF_ERROR(CheckRequest(request));
+  BATON_ASSIGN_OR_RETURN(const ServedModel model, context_.registry->FindModel(request.model()));
+  model_ = model.name;
+  BATON_ASSIGN_OR_RETURN(options.spec, ResolveRequest(request, *model.assets, model.limits, DrawSeed()));
+  options.spec.model = model.name;
+  options.assets = model.assets;
+  options.retry = context_.retry;
+  options.placer = context_.registry;
+  options.sink = shared_from_this();
+  options.metrics = context_.metrics;
+  Log(LogLevel::kInfo, "request.received",
+      {{"request", options.id.ToString()},
+       {"label", request.request_label()},
+       {"model", model.name},
+       {"prompt_tokens", options.spec.prompt.size()},
+       {"max_tokens", options.spec.sampling.max_tokens()}});
+  run_ = RequestRun::Start(std::move(options));
+  return absl::OkStatus();
+}
+
+absl::Duration GenerateCall::Timeout() const {
+  const absl::Duration left = absl::FromChrono(call_->deadline()) - absl::Now();
+  // gRPC's word for "no deadline" is one in the far future.
+  return left > absl::Hours(24 * 365) ? context_.default_deadline : left;
+}
+
+void GenerateCall::OnChunk(v1::Chunk chunk) {
+  {
+    MutexLock lock(mutex_);
+    Merge(std::move(chunk), chunks_);
+  }
+  Pump();
+}
+
+void GenerateCall::OnFinish(v1::Finish finish) {
+  {
+    MutexLock lock(mutex_);
+    finish_ = std::move(finish);
+    ending_ = Ending{grpc::Status::OK, absl::ZeroDuration()};
+  }
+  Pump();
+}
+
+void GenerateCall::OnFail(const absl::Status& status, absl::Duration retry_after) {
+  {
+    MutexLock lock(mutex_);
+    ending_ = Ending{ToGrpc(status), retry_after};
+  }
+  Pump();
+}
+
+void GenerateCall::Pump() {
+  std::optional<Ending> ending;
+  {
+    MutexLock lock(mutex_);
+    if (busy_) return;
+    if (broken_) {
+      chunks_.clear();
+      finish_.reset();
+    }
+    if (!chunks_.empty()) {
+      *writing_message_.mutable_chunk() = std::move(chunks_.front());
+      chunks_.pop_front();
+    } else if (finish_) {
+      *writing_message_.mutable_finish() = *std::exchange(finish_, std::nullopt);
+    } else if (ending_) {
+      ending = ending_;
+    } else {
+      return;
+    }
+    busy_ = true;
+  }
+  if (!ending) return StartWrite(&writing_message_);
+  if (ending->retry_after > absl::ZeroDuration()) {
+    call_->AddTrailingMetadata("retry-after-ms", absl::StrCat(absl::ToInt64Milliseconds(ending->retry_after)));
+  }
+  Finish(ending->status);
+}
+
+void GenerateCall::OnWriteDone(bool ok) {
+  {
+    MutexLock lock(mutex_);
+    busy_ = false;
+    broken_ = !ok;
+  }
+  if (!ok && run_ != nullptr) run_->Cancel();
+  Pump();
+}
+
+void GenerateCall::OnCancel() {
+  if (run_ != nullptr) run_->Cancel();
+}
+
+void GenerateCall::OnDone() {
+  run_ = nullptr;
+  ticket_ = {};     // from here on the router may be taken apart
+  self_ = nullptr;  // last: it may be the only reference
+}
+
+}  // namespace baton::router

@@ -1,0 +1,79 @@
+// The client's side of one Generate call: checks the request, starts its run, streams the answer. For .cc files (gRPC).
+//
+// A slow client holds nothing up: what comes while a write is under way waits here, merged into larger chunks. That is
+// bounded by the request's own max_tokens.
+//
+// The object lives until gRPC's OnDone. The lock guards what waits to be written; no gRPC call is made under it.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "baton/v1/inference.grpc.pb.h"
+#include "common/mutex.h"
+#include "router/admission.h"
+#include "router/request_run.h"
+#include "router/worker_registry.h"
+
+namespace baton::router {
+
+// What the services work with. All outlive every call.
+struct ServiceContext {
+  std::shared_ptr<WorkerRegistry> registry;
+  Admission* admission = nullptr;
+  RouterMetrics* metrics = nullptr;
+  RetryPolicy retry;
+  absl::Duration default_deadline = absl::Minutes(10);
+};
+
+class GenerateCall : public grpc::ServerWriteReactor<v1::GenerateResponse>,
+                     public ResponseSink,
+                     public std::enable_shared_from_this<GenerateCall> {
+ public:
+  static GenerateCall* Start(const ServiceContext& context, grpc::CallbackServerContext* call,
+                             const v1::GenerateRequest& request);
+
+  // ResponseSink, from the request's strand:
+  void OnChunk(v1::Chunk chunk) override;
+  void OnFinish(v1::Finish finish) override;
+  void OnFail(const absl::Status& status, absl::Duration retry_after) override;
+
+ private:
+  struct Ending {
+    grpc::Status status;
+    absl::Duration retry_after;
+  };
+
+  GenerateCall(const ServiceContext& context, grpc::CallbackServerContext* call) : context_(context), call_(call) {}
+
+  absl::Status Run(const v1::GenerateRequest& request);
+  absl::Duration Timeout() const;
+  // Starts the next write, or ends the call, unless a write is under way.
+  void Pump();
+
+  // gRPC, on its threads:
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+  const ServiceContext& context_;
+  grpc::CallbackServerContext* const call_;
+  std::shared_ptr<GenerateCall> self_;  // until OnDone
+  Admission::Ticket ticket_;
+  std::string model_;  // once known
+  std::shared_ptr<RequestRun> run_;
+  v1::GenerateResponse writing_message_;  // the write's under way
+
+  Mutex mutex_;
+  bool busy_ ABSL_GUARDED_BY(mutex_) = false;    // a write is under way, or the call has ended
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;  // a write failed: the client is gone
+  std::deque<v1::Chunk> chunks_ ABSL_GUARDED_BY(mutex_);
+  std::optional<v1::Finish> finish_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Ending> ending_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace baton::router

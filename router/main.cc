@@ -1,0 +1,66 @@
+// baton-router: takes requests from clients and has pairs of workers serve them.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "common/log.h"
+#include "common/shutdown.h"
+#include "common/status_macros.h"
+#include "router/options.h"
+#include "router/router.h"
+
+namespace baton::router {
+namespace {
+
+constexpr absl::Duration kPoll = absl::Milliseconds(100);
+
+void WaitForSignal(const Router& router, const RouterOptions& options, ShutdownSignal& signal) {
+  bool announced = false;
+  while (!signal.Wait(kPoll)) {
+    if (announced || !router.ready()) continue;
+    announced = true;
+    std::printf("baton-router: ready, serving at %s\n", options.listen.c_str());
+    std::fflush(stdout);
+  }
+}
+
+void Drain(Router& router, absl::Duration timeout, ShutdownSignal& signal) {
+  router.StartDraining();
+  const absl::Time deadline = absl::Now() + timeout;
+  while (!router.WaitDrained(std::min(deadline, absl::Now() + kPoll))) {
+    if (absl::Now() >= deadline || signal.Again()) {
+      Log(LogLevel::kWarning, "router.drain_cut_short");
+      return;
+    }
+  }
+}
+
+absl::Status Run(int argc, char** argv) {
+  ShutdownSignal signal;
+  RouterOptions options;
+  OptionSet set("baton-router", "Takes requests from clients and has pairs of prefill and decode workers serve them.");
+  DescribeOptions(set, options);
+  BATON_ASSIGN_OR_RETURN(const OptionSet::Outcome outcome, set.Parse(argc, argv));
+  if (outcome == OptionSet::Outcome::kHelpShown) return absl::OkStatus();
+  BATON_RETURN_IF_ERROR(CheckOptions(options));
+  BATON_RETURN_IF_ERROR(InitLogging(options.log, options.router_id));
+  BATON_ASSIGN_OR_RETURN(const std::unique_ptr<Router> router, Router::Start(options));
+  Log(LogLevel::kInfo, "router.listening",
+      {{"port", router->port()}, {"metrics_port", router->metrics_port()}, {"workers", options.workers.size()}});
+  WaitForSignal(*router, options, signal);
+  Drain(*router, options.drain_timeout, signal);
+  router->Shutdown();
+  Log(LogLevel::kInfo, "router.stopped");
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace baton::router
+
+int main(int argc, char** argv) {
+  const absl::Status status = baton::router::Run(argc, argv);
+  if (status.ok()) return EXIT_SUCCESS;
+  std::fprintf(stderr, "baton-router: %s\n", std::string(status.message()).c_str());
+  return EXIT_FAILURE;
+}

@@ -1,0 +1,137 @@
+#include "router/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+
+namespace baton::router {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Gauge;
+using prometheus::Histogram;
+using prometheus::Labels;
+
+Family<Histogram>& Seconds(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Labels({{"role", "router"}}).Register(registry);
+}
+
+Family<Counter>& Count(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Labels({{"role", "router"}}).Register(registry);
+}
+
+Family<Gauge>& Level(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Labels({{"role", "router"}}).Register(registry);
+}
+
+}  // namespace
+
+struct RouterMetrics::Families {
+  explicit Families(prometheus::Registry& r)
+      : ttft(Seconds(r, "baton_time_to_first_token_seconds", "From the request's arrival to its first token")),
+        tpot(Seconds(r, "baton_time_per_output_token_seconds", "Mean time per token after the first, per request")),
+        itl(Seconds(r, "baton_inter_token_latency_seconds", "Gap between consecutive tokens")),
+        duration(Seconds(r, "baton_request_duration_seconds", "From the request's arrival to its end")),
+        queue(Seconds(r, "baton_queue_seconds", "Waiting, by stage")),
+        requests(Count(r, "baton_requests_total", "Requests ended, by outcome")),
+        prompt_tokens(Count(r, "baton_prompt_tokens_total", "Prompt tokens of finished requests")),
+        generated_tokens(Count(r, "baton_generated_tokens_total", "Output tokens of finished requests")),
+        attempts(Count(r, "baton_attempts_total", "Attempts ended, by cause")),
+        disagreements(Count(r, "baton_token_disagreements_total", "Output tokens that came twice and differed")),
+        running(Level(r, "baton_running_requests", "Requests in flight")),
+        ready_pairs(Level(r, "baton_ready_pairs", "Pairs of workers that passed their probe")),
+        workers(Level(r, "baton_workers", "Workers, by state")) {}
+
+  Family<Histogram>& ttft;
+  Family<Histogram>& tpot;
+  Family<Histogram>& itl;
+  Family<Histogram>& duration;
+  Family<Histogram>& queue;
+  Family<Counter>& requests;
+  Family<Counter>& prompt_tokens;
+  Family<Counter>& generated_tokens;
+  Family<Counter>& attempts;
+  Family<Counter>& disagreements;
+  Family<Gauge>& running;
+  Family<Gauge>& ready_pairs;
+  Family<Gauge>& workers;
+};
+
+// One model's, looked up once per use: observing per token must not build labels.
+struct RouterMetrics::OfModel {
+  OfModel(Families& f, const std::string& model)
+      : label{{"model", model}},
+        ttft(f.ttft.Add(label, LatencyBuckets())),
+        tpot(f.tpot.Add(label, LatencyBuckets())),
+        itl(f.itl.Add(label, LatencyBuckets())),
+        duration(f.duration.Add(label, LatencyBuckets())),
+        queue(f.queue.Add({{"model", model}, {"stage", "router"}}, LatencyBuckets())),
+        prompt_tokens(f.prompt_tokens.Add(label)),
+        generated_tokens(f.generated_tokens.Add(label)),
+        disagreements(f.disagreements.Add(label)) {}
+
+  const Labels label;
+  Histogram& ttft;
+  Histogram& tpot;
+  Histogram& itl;
+  Histogram& duration;
+  Histogram& queue;
+  Counter& prompt_tokens;
+  Counter& generated_tokens;
+  Counter& disagreements;
+};
+
+RouterMetrics::RouterMetrics(prometheus::Registry& registry) : families_(std::make_unique<Families>(registry)) {}
+RouterMetrics::~RouterMetrics() = default;
+
+RouterMetrics::OfModel& RouterMetrics::Of(const std::string& model) {
+  MutexLock lock(mutex_);
+  std::unique_ptr<OfModel>& entry = models_[model];
+  if (entry == nullptr) entry = std::make_unique<OfModel>(*families_, model);
+  return *entry;
+}
+
+void RouterMetrics::RouterQueue(const std::string& model, absl::Duration waited) {
+  Of(model).queue.Observe(absl::ToDoubleSeconds(waited));
+}
+
+void RouterMetrics::FirstToken(const std::string& model, absl::Duration since_received) {
+  Of(model).ttft.Observe(absl::ToDoubleSeconds(since_received));
+}
+
+void RouterMetrics::NextToken(const std::string& model, absl::Duration gap) {
+  Of(model).itl.Observe(absl::ToDoubleSeconds(gap));
+}
+
+void RouterMetrics::Finished(const std::string& model, const v1::Usage& usage, const v1::Timings& timings) {
+  OfModel& of = Of(model);
+  of.prompt_tokens.Increment(usage.prompt_tokens());
+  of.generated_tokens.Increment(usage.completion_tokens());
+  if (usage.completion_tokens() > 1) of.tpot.Observe(timings.tpot_seconds());
+}
+
+void RouterMetrics::RequestEnded(const std::string& model, std::string_view outcome, absl::Duration total) {
+  families_->requests.Add({{"model", model}, {"outcome", std::string(outcome)}}).Increment();
+  Of(model).duration.Observe(absl::ToDoubleSeconds(total));
+}
+
+void RouterMetrics::AttemptEnded(const std::string& model, AttemptEnd end) {
+  families_->attempts.Add({{"model", model}, {"cause", std::string(Name(end))}}).Increment();
+}
+
+void RouterMetrics::TokenDisagreement(const std::string& model) { Of(model).disagreements.Increment(); }
+
+void RouterMetrics::SetRunningRequests(size_t count) {
+  families_->running.Add(Labels{}).Set(static_cast<double>(count));
+}
+
+void RouterMetrics::SetWorkers(const std::map<std::string, int>& count_by_state) {
+  for (const auto& [state, count] : count_by_state) families_->workers.Add({{"state", state}}).Set(count);
+}
+
+void RouterMetrics::SetReadyPairs(size_t count) {
+  families_->ready_pairs.Add(Labels{}).Set(static_cast<double>(count));
+}
+
+}  // namespace baton::router

@@ -1,0 +1,50 @@
+// The router's metrics. Labels are model, role and small enumerations, never a request.
+//
+// Thread-safe. Registered once per process.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "baton/v1/inference.pb.h"
+#include "common/metrics.h"
+#include "common/mutex.h"
+#include "router/attempt_end.h"
+
+namespace baton::router {
+
+class RouterMetrics {
+ public:
+  explicit RouterMetrics(prometheus::Registry& registry);
+  ~RouterMetrics();
+
+  void RouterQueue(const std::string& model, absl::Duration waited);
+  void FirstToken(const std::string& model, absl::Duration since_received);
+  void NextToken(const std::string& model, absl::Duration gap);
+  void Finished(const std::string& model, const v1::Usage& usage, const v1::Timings& timings);
+  // Once per request. `outcome`: stop, length, or the name of a status code. A request that was refused before its
+  // model was known has an empty model.
+  void RequestEnded(const std::string& model, std::string_view outcome, absl::Duration total);
+  void AttemptEnded(const std::string& model, AttemptEnd end);
+  void TokenDisagreement(const std::string& model);
+
+  void SetRunningRequests(size_t count);
+  void SetWorkers(const std::map<std::string, int>& count_by_state);
+  void SetReadyPairs(size_t count);
+
+ private:
+  struct Families;
+  struct OfModel;
+
+  OfModel& Of(const std::string& model);
+
+  const std::unique_ptr<Families> families_;
+  Mutex mutex_;
+  std::map<std::string, std::unique_ptr<OfModel>> models_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace baton::router

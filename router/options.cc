@@ -1,0 +1,67 @@
+#include "router/options.h"
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "common/address.h"
+
+namespace baton::router {
+
+void DescribeOptions(OptionSet& set, RouterOptions& options) {
+  set.Add("router-id", &options.router_id, "name of this process in logs");
+  set.Add("listen", &options.listen, "host:port for clients (gRPC)");
+  set.Add("metrics-listen", &options.metrics_listen, "host:port for /metrics; empty: not served");
+  set.AddList("workers", &options.workers,
+              "host:port of each worker's gRPC server; roles and models are learnt from the workers");
+
+  set.Add("peer-timeout", &options.peer_timeout, "a worker silent for this long is lost", absl::Milliseconds(100));
+  set.Add("heartbeat-interval", &options.heartbeat_interval, "workers report their state at least this often",
+          absl::Milliseconds(10));
+  set.Add("probe-timeout", &options.probe_timeout, "limit of one probe of a pair of workers", absl::Milliseconds(100));
+
+  set.Add("max-requests", &options.max_requests, "requests in flight; past them RESOURCE_EXHAUSTED", 1, 1 << 20);
+  set.Add("max-attempts", &options.max_attempts,
+          "failed attempts of one request before it fails (preemptions not counted)", 1, 1000);
+  set.Add("max-prompt-tokens", &options.max_prompt_tokens, "longest prompt taken; 0: what the model takes", 0);
+  set.Add("max-message-bytes", &options.max_message_bytes, "largest message taken from a client");
+  set.Add("default-deadline", &options.default_deadline, "deadline of a request that comes without one",
+          absl::Milliseconds(1));
+  set.Add("overload-wait", &options.overload_wait,
+          "how long a request waits for room when every worker refuses it; 0: not at all");
+  set.Add("placement-wait", &options.placement_wait,
+          "how long a request waits for a live pair of workers to become ready; 0: not at all");
+  set.Add("drain-timeout", &options.drain_timeout, "on SIGTERM, limit for running requests to finish");
+
+  set.AddChoice("log.level", &options.log.level, {"debug", "info", "warning", "error"}, "least level logged");
+  set.AddChoice("log.format", &options.log.format, {"text", "json"}, "form of a log line");
+}
+
+absl::Status CheckOptions(const RouterOptions& options) {
+  if (options.workers.empty()) {
+    return absl::InvalidArgumentError("workers: none given; name at least one, e.g. --workers 127.0.0.1:50061");
+  }
+  absl::flat_hash_set<std::string> seen;
+  for (const std::string& address : options.workers) {
+    if (absl::StatusOr<HostPort> parsed = ParseHostPort(address); !parsed.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("workers: ", parsed.status().message()));
+    }
+    if (!seen.insert(address).second) {
+      return absl::InvalidArgumentError(absl::StrCat("workers: ", address, " is listed twice"));
+    }
+  }
+  if (absl::StatusOr<HostPort> parsed = ParseHostPort(options.listen); !parsed.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("listen: ", parsed.status().message()));
+  }
+  if (options.heartbeat_interval * 2 > options.peer_timeout) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("heartbeat-interval: ", absl::FormatDuration(options.heartbeat_interval),
+                     "; expected at most half of peer-timeout (", absl::FormatDuration(options.peer_timeout), ")"));
+  }
+  constexpr uint64_t kMaxMessageBytes = 1 << 30;
+  if (options.max_message_bytes.bytes == 0 || options.max_message_bytes.bytes > kMaxMessageBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("max-message-bytes: ", options.max_message_bytes.bytes, "; expected 1 to ", kMaxMessageBytes));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace baton::router

@@ -1,0 +1,43 @@
+// The options of baton-router: each a flag and a YAML key of the same name (common/options.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/log.h"
+#include "common/options.h"
+
+namespace baton::router {
+
+struct RouterOptions {
+  std::string router_id = "router";
+  std::string listen = "127.0.0.1:50051";
+  std::string metrics_listen = "127.0.0.1:9400";
+  std::vector<std::string> workers;  // host:port
+
+  absl::Duration peer_timeout = absl::Seconds(3);
+  absl::Duration heartbeat_interval = absl::Milliseconds(500);
+  absl::Duration probe_timeout = absl::Seconds(30);
+
+  int max_requests = 1024;
+  int max_attempts = 8;
+  int max_prompt_tokens = 0;  // 0: what the model takes
+  ByteSize max_message_bytes{4 << 20};
+  absl::Duration default_deadline = absl::Minutes(10);
+  absl::Duration overload_wait = absl::Seconds(1);
+  absl::Duration placement_wait = absl::Seconds(10);
+  absl::Duration drain_timeout = absl::Seconds(30);
+
+  LogOptions log;
+};
+
+// Names, limits and help of every option.
+void DescribeOptions(OptionSet& set, RouterOptions& options);
+
+// What no single option's limits can say: addresses that parse, timeouts that fit each other. INVALID_ARGUMENT names
+// the option.
+absl::Status CheckOptions(const RouterOptions& options);
+
+}  // namespace baton::router

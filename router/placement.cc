@@ -1,0 +1,71 @@
+#include "router/placement.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace baton::router {
+namespace {
+
+// Until a worker has measured its own speed. Only its order of magnitude matters: it weighs waiting tokens.
+constexpr double kAssumedPrefillTokensPerSecond = 1000;
+
+// A decode worker without room makes the request wait until another one ends there: seconds, not milliseconds. It must
+// outweigh a longer queue elsewhere but not an endless one.
+constexpr double kNoBatchSlotSeconds = 5;
+constexpr double kNoPagesSeconds = 5;
+
+uint64_t PagesFor(uint64_t tokens, uint32_t page_tokens) { return (tokens + page_tokens - 1) / page_tokens; }
+
+// A grant covers the prompt and one page to grow into.
+uint64_t PagesToStart(const WorkerView& decode, uint32_t prompt_tokens) {
+  return PagesFor(prompt_tokens, decode.page_tokens) + 1;
+}
+
+bool IsAvoided(const PairView& pair, std::span<const WorkerKey> avoid) {
+  return std::any_of(avoid.begin(), avoid.end(),
+                     [&](const WorkerKey& key) { return key == pair.prefill.key || key == pair.decode.key; });
+}
+
+}  // namespace
+
+uint32_t LargestSequence(const PairView& pair) {
+  // A grant is for a prompt's pages and one more; recovery prefills the output so far too. So that the last token can
+  // be recovered, a sequence never gets the decode worker's last page, and all of it fits the prefill worker.
+  const uint64_t decode_pages = pair.decode.pages_total > 0 ? pair.decode.pages_total - 1 : 0;
+  const uint64_t pool_tokens =
+      std::min(pair.prefill.pages_total * pair.prefill.page_tokens, decode_pages * pair.decode.page_tokens);
+  const uint64_t context = std::min(pair.prefill.max_context_tokens, pair.decode.max_context_tokens);
+  return static_cast<uint32_t>(std::min(pool_tokens, context));
+}
+
+bool Fits(const PairView& pair, const PlacementNeed& need) { return need.total_tokens <= LargestSequence(pair); }
+
+double EstimateTtftSeconds(const PairView& pair, const PlacementNeed& need) {
+  const double measured = pair.prefill.prefill_tokens_per_second;
+  const double speed = measured > 0 ? measured : kAssumedPrefillTokensPerSecond;
+  double seconds = (static_cast<double>(pair.prefill.waiting_tokens) + need.prompt_tokens) / speed;
+  if (pair.decode.running_sequences >= pair.decode.max_sequences) seconds += kNoBatchSlotSeconds;
+  if (pair.decode.pages_free < PagesToStart(pair.decode, need.prompt_tokens)) seconds += kNoPagesSeconds;
+  return seconds;
+}
+
+std::optional<size_t> ChoosePair(std::span<const PairView> pairs, const PlacementNeed& need,
+                                 std::span<const WorkerKey> avoid, uint64_t turn) {
+  using Rank = std::tuple<double, uint32_t>;
+  std::optional<Rank> best;
+  std::vector<size_t> equals;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    if (!Fits(pairs[i], need) || IsAvoided(pairs[i], avoid)) continue;
+    const Rank rank{EstimateTtftSeconds(pairs[i], need), pairs[i].decode.running_sequences};
+    if (!best || rank < *best) {
+      best = rank;
+      equals.clear();
+    }
+    if (rank == *best) equals.push_back(i);
+  }
+  if (equals.empty()) return std::nullopt;
+  std::sort(equals.begin(), equals.end(), [&](size_t a, size_t b) { return pairs[a].pair < pairs[b].pair; });
+  return equals[turn % equals.size()];
+}
+
+}  // namespace baton::router

@@ -1,0 +1,53 @@
+// Finds the pair of workers for an attempt: the registry for clients' requests, a pinned pair for probes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "router/worker_ref.h"
+
+namespace baton::router {
+
+// The chosen pair. When the decode worker prefills locally, `prefill` is the same worker.
+struct Placement {
+  uint64_t pair = 0;
+  bool local = false;
+  WorkerRef prefill;
+  WorkerRef decode;
+  std::string model;
+  std::string numerics_id;
+  int page_tokens = 0;
+};
+
+struct PlacementQuery {
+  std::string model;
+  std::string assets_fingerprint;
+  std::string numerics_id;     // empty: any; of the first attempt in later ones
+  uint32_t prompt_tokens = 0;  // prior output included
+  uint32_t total_tokens = 0;   // prompt and max_tokens
+  std::vector<WorkerKey> avoid;
+};
+
+struct PlacementResult {
+  enum class Kind {
+    kPlaced,
+    kOnlyAvoided,  // there are ready pairs, but each has a worker to avoid
+    kNoneReady,    // workers are alive, no pair of them is ready
+    kNoneLive,     // no live worker of the model's numerics id
+  };
+  Kind kind = Kind::kNoneLive;
+  Placement placement;  // kPlaced
+  std::string detail;   // otherwise: what is missing
+};
+
+// Thread-safe; does not block.
+class Placer {
+ public:
+  virtual ~Placer() = default;
+  virtual PlacementResult Place(const PlacementQuery& query) = 0;
+  // The handoff between the two failed: the pair is not used until it has been probed again.
+  virtual void PairBroken(uint64_t pair, const std::string& why) = 0;
+};
+
+}  // namespace baton::router

@@ -1,0 +1,203 @@
+// The life of one request as a state machine without I/O, threads or a clock: events in, actions out.
+//
+//   state      | waits for                              | leaves when
+//   -----------+----------------------------------------+------------------------------------------------------------
+//   kPlacing   | a pair of workers                      | placed -> kRunning; none to be had -> kWaiting or kDone
+//   kRunning   | tokens of the open attempt             | the attempt fails -> kPlacing, kWaiting or kDone;
+//              |                                        | the output is complete -> kClosing
+//   kWaiting   | the backoff to pass                    | woken -> kPlacing
+//   kClosing   | what the workers report at their end   | both calls ended, or a grace period -> kDone
+//   kDone      | nothing                                |
+//
+// An attempt opens the decode call; Accepted lets it submit the prefill call (unless the decode worker prefills
+// itself). Every second try has one form: attempt n is cancelled and its events are ignored, then attempt n+1 starts
+// with the output so far. Events therefore carry their attempt; those of another one than the open one do nothing.
+//
+// Tokens leave in the order of their output index, each once. A token that comes again must be the same: otherwise the
+// request fails with INTERNAL, for no answer can be trusted then. The machine, not the workers, decides where the
+// output ends, so that a worker's death after the last token loses nothing.
+//
+// Not thread-safe: the owner calls it from one strand, and runs TakeActions() after each event.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "baton/v1/inference.pb.h"
+#include "baton/v1/worker.pb.h"
+#include "engine/tokenizer/tokenizer.h"
+#include "router/attempt_end.h"
+#include "router/placer.h"
+#include "router/request_spec.h"
+#include "router/text_assembler.h"
+
+namespace baton::router {
+
+struct RetryPolicy {
+  int max_attempts = 8;                               // failed ones; preempted and refused for load are not counted
+  absl::Duration overload_wait = absl::Seconds(1);    // for room, before the first token; after it until the deadline
+  absl::Duration placement_wait = absl::Seconds(10);  // for a live pair to become ready
+};
+
+namespace action {
+struct Place {  // -> OnPlaced
+  std::vector<WorkerKey> avoid;
+};
+struct OpenDecode {
+  uint32_t attempt;
+  Placement placement;
+};
+struct SubmitPrefill {
+  uint32_t attempt;
+};
+struct CancelDecode {
+  uint32_t attempt;
+};
+struct CancelPrefill {
+  uint32_t attempt;
+};
+struct WakeAfter {  // -> OnWake(wake)
+  absl::Duration delay;
+  uint32_t wake;
+};
+struct AttemptEnded {
+  uint32_t attempt;
+  AttemptEnd end;
+  std::string detail;
+  std::optional<uint64_t> broken_pair;  // its handoff does not work: probe it anew
+};
+struct Disagreement {  // counted; the request fails
+  uint32_t output_index;
+  TokenId had;
+  TokenId got;
+};
+struct Send {
+  v1::Chunk chunk;
+};
+struct Finish {  // last
+  v1::Finish finish;
+};
+struct Fail {  // last
+  absl::Status status;
+  absl::Duration retry_after;  // a hint with RESOURCE_EXHAUSTED
+};
+}  // namespace action
+
+using Action = std::variant<action::Place, action::OpenDecode, action::SubmitPrefill, action::CancelDecode,
+                            action::CancelPrefill, action::WakeAfter, action::AttemptEnded, action::Disagreement,
+                            action::Send, action::Finish, action::Fail>;
+
+class RequestMachine {
+ public:
+  // Both outlive it. `received` is when the request came in; times are of one clock of the caller's choice.
+  RequestMachine(const RequestSpec& spec, const Tokenizer& tokenizer, const RetryPolicy& policy, absl::Time received);
+
+  void Start();
+  void OnPlaced(absl::Time now, PlacementResult result);
+  void OnWake(absl::Time now, uint32_t wake);
+  // The client went away, or its deadline passed.
+  void OnCancelled();
+  void OnDeadline(absl::Time now);
+
+  void OnDecodeEvent(absl::Time now, uint32_t attempt, const v1::DecodeEvent& event);
+  void OnPrefillEvent(absl::Time now, uint32_t attempt, const v1::PrefillEvent& event);
+  // The call's status. Not OK, or OK without a terminal event before: the worker is taken for lost.
+  void OnDecodeEnded(absl::Time now, uint32_t attempt, const absl::Status& status);
+  void OnPrefillEnded(absl::Time now, uint32_t attempt, const absl::Status& status);
+
+  std::vector<Action> TakeActions() { return std::exchange(actions_, {}); }
+
+  bool done() const { return state_ == State::kDone; }
+  // Sent so far: the prior output of the next attempt.
+  const std::vector<TokenId>& output() const { return output_; }
+  uint32_t attempts() const { return attempt_; }
+
+ private:
+  enum class State { kPlacing, kWaiting, kRunning, kClosing, kDone };
+  enum class Side { kPrefill, kDecode };
+
+  // The open attempt.
+  struct Attempt {
+    Placement placement;
+    size_t prior_tokens = 0;
+    bool accepted = false;
+    bool decode_started = false;
+    bool decode_closed = false;  // ended, or cancelled by us
+    bool prefill_closed = false;
+    v1::AttemptInfo info;
+  };
+
+  bool IsOpen(uint32_t attempt) const;
+  const WorkerKey& KeyOf(Side side) const;
+
+  // Tokens.
+  void OnToken(const v1::TokenEvent& event);
+  void SendReady(absl::Time now);
+  void Append(const v1::TokenEvent& event, v1::Chunk& chunk);
+  void EndOutput(TextAssembler::Delta rest, v1::FinishReason reason, v1::Chunk& chunk);
+  void StopAt(const std::string& stop_string);
+  void Disagree(uint32_t index, TokenId had, TokenId got);
+
+  // How an attempt ends.
+  void OnDecodeStarted(const v1::DecodeStarted& started);
+  void OnHandedOver(const v1::HandedOver& handed_over);
+  void OnWorkerFinished(absl::Time now, const v1::WorkerFinished& finished);
+  void CheckStranded(absl::Time now);
+  void OnFailed(absl::Time now, Side side, const v1::AttemptFailed& failed);
+  void OnCallEnded(absl::Time now, Side side, const absl::Status& status);
+  void EndAttempt(absl::Time now, AttemptEnd end, const std::string& detail, std::vector<WorkerKey> avoid);
+  void CloseCalls();
+
+  // How the next one starts.
+  void NextAttempt();
+  void Place();
+  void WaitToPlace();
+  void RefuseOverloaded();
+
+  // How the request ends.
+  void BeginClosing(absl::Time now);
+  void AdvanceClosing(absl::Time now);
+  void Finish(absl::Time now);
+  void Fail(AttemptEnd end, absl::Status status, absl::Duration retry_after = absl::ZeroDuration());
+
+  const RequestSpec& spec_;
+  const Tokenizer& tokenizer_;
+  const RetryPolicy policy_;
+  const absl::Time received_;
+  const std::vector<TokenId> stop_token_ids_;  // sorted
+  TextAssembler text_;
+
+  State state_ = State::kPlacing;
+  std::vector<Action> actions_;
+  uint32_t attempt_ = 0;
+  Attempt open_;
+  std::map<uint32_t, v1::TokenEvent> early_;  // of the open attempt: indexes beyond the next; fewer than max_tokens
+  std::optional<v1::WorkerFinished> worker_finished_;
+  std::vector<TokenId> output_;
+
+  // Second tries.
+  AttemptEnd last_end_ = AttemptEnd::kFinished;
+  std::string last_detail_;
+  int failures_ = 0;
+  int fruitless_ = 0;  // attempts and placements in a row without a new token: the backoff grows with them
+  std::optional<absl::Time> stalled_since_;
+  std::vector<WorkerKey> avoid_;
+  absl::Duration retry_after_ = absl::ZeroDuration();  // what an overloaded worker asked for
+  uint32_t wake_ = 0;
+
+  // What the client is told at the end.
+  v1::Finish finish_;
+  bool submitted_ = false;
+  bool cached_known_ = false;
+  std::optional<absl::Time> first_token_;
+  absl::Time last_token_;
+};
+
+}  // namespace baton::router

@@ -1,0 +1,259 @@
+#include "router/request_run.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+#include <variant>
+
+#include "common/log.h"
+#include "engine/kv/page_hash.h"
+#include "router/clock.h"
+#include "router/metrics.h"
+#include "router/worker_connection.h"
+
+namespace baton::router {
+
+using DecodeCall = StreamCall<v1::DecodeRequest, v1::DecodeEvent>;
+using PrefillCall = StreamCall<v1::PrefillRequest, v1::PrefillEvent>;
+
+// The open attempt's. Earlier ones have been cancelled and live on by themselves until they have ended.
+struct RequestRun::Calls {
+  std::shared_ptr<DecodeCall> decode;
+  std::shared_ptr<PrefillCall> prefill;
+  // Made when the decode call is opened, for both.
+  v1::AttemptHeader header;
+};
+
+RequestRun::RequestRun(Options options)
+    : options_(std::move(options)),
+      machine_(options_.spec, *options_.assets->tokenizer, options_.retry, options_.received),
+      calls_(std::make_unique<Calls>()) {}
+
+RequestRun::~RequestRun() = default;
+
+std::shared_ptr<RequestRun> RequestRun::Start(Options options) {
+  std::shared_ptr<RequestRun> run(new RequestRun(std::move(options)));
+  run->strand_.Post([run] {
+    run->deadline_timer_.Start(run->TimeLeft(), [weak = run->weak_from_this()] {
+      if (const auto self = weak.lock()) self->Handle([](RequestMachine& machine) { machine.OnDeadline(SteadyNow()); });
+    });
+    run->machine_.Start();
+    run->RunActions();
+  });
+  return run;
+}
+
+void RequestRun::Cancel() {
+  Handle([this](RequestMachine& machine) {
+    // A server cancels a call whose deadline has passed: that is no wish of the client.
+    if (TimeLeft() <= absl::ZeroDuration()) return machine.OnDeadline(SteadyNow());
+    machine.OnCancelled();
+  });
+}
+
+template <typename Event>
+void RequestRun::Handle(Event event) {
+  strand_.Post([self = shared_from_this(), event = std::move(event)] {
+    event(self->machine_);
+    self->RunActions();
+  });
+}
+
+void RequestRun::RunActions() {
+  for (Action& action : machine_.TakeActions()) {
+    std::visit([this](auto& one) { Do(one); }, action);
+  }
+}
+
+absl::Duration RequestRun::TimeLeft() const { return options_.received + options_.timeout - SteadyNow(); }
+
+// ---------------------------------------------------------------------------------------------------------- attempts
+
+void RequestRun::Do(action::Place& place) {
+  PlacementQuery query;
+  query.model = options_.spec.model;
+  query.assets_fingerprint = options_.spec.assets_fingerprint;
+  query.numerics_id = numerics_id_;
+  query.prompt_tokens = static_cast<uint32_t>(options_.spec.prompt.size() + machine_.output().size());
+  query.total_tokens = static_cast<uint32_t>(options_.spec.prompt.size()) + options_.spec.sampling.max_tokens();
+  query.avoid = std::move(place.avoid);
+  PlacementResult result = options_.placer->Place(query);
+  if (result.kind == PlacementResult::Kind::kPlaced) numerics_id_ = result.placement.numerics_id;
+  // As an event of its own: the machine is not called from within its own actions.
+  Handle([result = std::move(result)](RequestMachine& machine) { machine.OnPlaced(SteadyNow(), result); });
+}
+
+v1::AttemptHeader RequestRun::MakeHeader(uint32_t attempt, const Placement& placement) const {
+  const RequestSpec& spec = options_.spec;
+  const std::vector<TokenId>& prior = machine_.output();
+  v1::AttemptHeader header;
+  header.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
+  header.set_request_id(options_.id.ToBytes());
+  header.set_attempt(attempt);
+  header.set_model(placement.model);
+  header.set_numerics_id(placement.numerics_id);
+  header.set_arrival_unix_nanos(absl::ToUnixNanos(options_.arrival_wall));
+  header.mutable_prompt_token_ids()->Assign(spec.prompt.begin(), spec.prompt.end());
+  header.mutable_prior_output_token_ids()->Assign(prior.begin(), prior.end());
+  *header.mutable_sampling() = spec.sampling;
+
+  std::vector<TokenId> tokens = spec.prompt;
+  tokens.insert(tokens.end(), prior.begin(), prior.end());
+  for (const PageHash& hash : HashPages(PageHashSalt(placement.model, "", ""), tokens, placement.page_tokens)) {
+    header.add_page_hashes(hash.data(), hash.size());
+  }
+  return header;
+}
+
+void RequestRun::Do(action::OpenDecode& open) {
+  placement_ = std::move(open.placement);
+  const uint32_t attempt = open.attempt;
+  Log(LogLevel::kInfo, "attempt.started",
+      {{"request", options_.id.ToString()},
+       {"attempt", attempt},
+       {"prefill", placement_->local ? "local" : placement_->prefill.key.id},
+       {"decode", placement_->decode.key.id},
+       {"prior_tokens", machine_.output().size()}});
+  if (options_.metrics != nullptr && attempt == 1) {
+    options_.metrics->RouterQueue(options_.spec.model, SteadyNow() - options_.received);
+  }
+  calls_->header = MakeHeader(attempt, *placement_);
+  v1::DecodeRequest request;
+  *request.mutable_header() = calls_->header;
+  request.set_prefill_locally(placement_->local);
+  WorkerConnection& worker = *placement_->decode.connection;
+  calls_->decode = DecodeCall::Start(
+      {worker.calls(), TimeLeft()}, std::move(request),
+      [&worker](auto* context, const auto* message, auto* reactor) {
+        worker.decode().async()->Decode(context, message, reactor);
+      },
+      [self = shared_from_this(), attempt](v1::DecodeEvent event) {
+        self->Handle([attempt, event = std::move(event)](RequestMachine& machine) {
+          machine.OnDecodeEvent(SteadyNow(), attempt, event);
+        });
+      },
+      [self = shared_from_this(), attempt](absl::Status status) {
+        self->Handle([attempt, status = std::move(status)](RequestMachine& machine) {
+          machine.OnDecodeEnded(SteadyNow(), attempt, status);
+        });
+      });
+}
+
+void RequestRun::Do(action::SubmitPrefill& submit) {
+  const uint32_t attempt = submit.attempt;
+  v1::PrefillRequest request;
+  *request.mutable_header() = std::move(calls_->header);
+  request.mutable_target()->set_worker_id(placement_->decode.key.id);
+  request.mutable_target()->set_epoch(placement_->decode.key.epoch);
+  request.mutable_target()->set_handoff_address(placement_->decode.handoff_address);
+  WorkerConnection& worker = *placement_->prefill.connection;
+  calls_->prefill = PrefillCall::Start(
+      {worker.calls(), TimeLeft()}, std::move(request),
+      [&worker](auto* context, const auto* message, auto* reactor) {
+        worker.prefill().async()->Prefill(context, message, reactor);
+      },
+      [self = shared_from_this(), attempt](v1::PrefillEvent event) {
+        self->Handle([attempt, event = std::move(event)](RequestMachine& machine) {
+          machine.OnPrefillEvent(SteadyNow(), attempt, event);
+        });
+      },
+      [self = shared_from_this(), attempt](absl::Status status) {
+        self->Handle([attempt, status = std::move(status)](RequestMachine& machine) {
+          machine.OnPrefillEnded(SteadyNow(), attempt, status);
+        });
+      });
+}
+
+void RequestRun::Do(action::CancelDecode& /*cancel*/) {
+  if (const auto call = std::exchange(calls_->decode, nullptr)) call->Cancel();
+}
+
+void RequestRun::Do(action::CancelPrefill& /*cancel*/) {
+  if (const auto call = std::exchange(calls_->prefill, nullptr)) call->Cancel();
+}
+
+void RequestRun::Do(action::WakeAfter& wake) {
+  wake_timer_.Start(wake.delay, [weak = weak_from_this(), number = wake.wake] {
+    if (const auto self = weak.lock()) {
+      self->Handle([number](RequestMachine& machine) { machine.OnWake(SteadyNow(), number); });
+    }
+  });
+}
+
+void RequestRun::Do(action::AttemptEnded& ended) {
+  const bool finished = ended.end == AttemptEnd::kFinished;
+  Log(finished ? LogLevel::kInfo : LogLevel::kWarning, "attempt.ended",
+      {{"request", options_.id.ToString()},
+       {"attempt", ended.attempt},
+       {"cause", Name(ended.end)},
+       {"detail", ended.detail}});
+  if (ended.broken_pair) options_.placer->PairBroken(*ended.broken_pair, ended.detail);
+  if (options_.metrics != nullptr) options_.metrics->AttemptEnded(options_.spec.model, ended.end);
+}
+
+void RequestRun::Do(action::Disagreement& disagreement) {
+  Log(LogLevel::kError, "request.tokens_disagree",
+      {{"request", options_.id.ToString()},
+       {"output_index", disagreement.output_index},
+       {"had", disagreement.had},
+       {"got", disagreement.got},
+       {"numerics_id", numerics_id_}});
+  if (options_.metrics != nullptr) options_.metrics->TokenDisagreement(options_.spec.model);
+}
+
+// -------------------------------------------------------------------------------------------------------- the answer
+
+void RequestRun::Do(action::Send& send) {
+  if (options_.metrics != nullptr) ObserveTokens(send.chunk);
+  options_.sink->OnChunk(std::move(send.chunk));
+}
+
+void RequestRun::ObserveTokens(const v1::Chunk& chunk) {
+  if (chunk.token_ids().empty()) return;
+  const absl::Time now = SteadyNow();
+  int gaps = chunk.token_ids_size();
+  if (!last_token_) {
+    options_.metrics->FirstToken(options_.spec.model, now - options_.received);
+    last_token_ = now;
+    --gaps;
+  }
+  // Tokens that came together have no gap between them.
+  absl::Duration gap = now - *last_token_;
+  for (; gaps > 0; --gaps) options_.metrics->NextToken(options_.spec.model, std::exchange(gap, absl::ZeroDuration()));
+  last_token_ = now;
+}
+
+void RequestRun::Do(action::Finish& finish) {
+  if (options_.metrics != nullptr) {
+    options_.metrics->Finished(options_.spec.model, finish.finish.usage(), finish.finish.timings());
+  }
+  const std::shared_ptr<ResponseSink> sink = std::move(options_.sink);
+  End(finish.finish.reason() == v1::FINISH_REASON_STOP ? "stop" : "length", absl::OkStatus());
+  sink->OnFinish(std::move(finish.finish));
+}
+
+void RequestRun::Do(action::Fail& fail) {
+  const std::shared_ptr<ResponseSink> sink = std::move(options_.sink);
+  End(absl::StatusCodeToString(fail.status.code()), fail.status);
+  sink->OnFail(fail.status, fail.retry_after);
+}
+
+// Nothing of the run is needed any more; calls that still end by themselves find a machine that is done.
+void RequestRun::End(std::string_view outcome, const absl::Status& status) {
+  const absl::Duration total = SteadyNow() - options_.received;
+  Log(LogLevel::kInfo, "request.finished",
+      {{"request", options_.id.ToString()},
+       {"outcome", outcome},
+       {"attempts", machine_.attempts()},
+       {"output_tokens", machine_.output().size()},
+       {"seconds", absl::ToDoubleSeconds(total)},
+       {"detail", std::string(status.message())}});
+  if (options_.metrics != nullptr) options_.metrics->RequestEnded(options_.spec.model, outcome, total);
+  wake_timer_.Cancel();
+  deadline_timer_.Cancel();
+  calls_->decode = nullptr;
+  calls_->prefill = nullptr;
+}
+
+}  // namespace baton::router

@@ -1,0 +1,99 @@
+// Runs one request: executes what its RequestMachine asks for (calls to workers, timers, placement) and feeds it what
+// comes back. Clients' requests and probes of pairs run through the same code.
+//
+// Every event goes through the run's strand: the machine and everything below "strand" is touched by one task at a
+// time, and no lock is held while gRPC is called. The run keeps itself alive through its calls until the last one has
+// ended.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "baton/v1/inference.pb.h"
+#include "baton/v1/worker.pb.h"
+#include "common/ids.h"
+#include "router/model_assets.h"
+#include "router/placer.h"
+#include "router/request_machine.h"
+#include "router/request_spec.h"
+#include "router/strand.h"
+#include "router/timer.h"
+
+namespace baton::router {
+
+class RouterMetrics;
+
+// Receives a request's answer: chunks in order, then exactly one OnFinish or OnFail. Called from the request's strand;
+// must not block.
+class ResponseSink {
+ public:
+  virtual ~ResponseSink() = default;
+  virtual void OnChunk(v1::Chunk chunk) = 0;
+  virtual void OnFinish(v1::Finish finish) = 0;
+  virtual void OnFail(const absl::Status& status, absl::Duration retry_after) = 0;
+};
+
+class RequestRun : public std::enable_shared_from_this<RequestRun> {
+ public:
+  struct Options {
+    RequestId id = RequestId::Random();
+    RequestSpec spec;
+    std::shared_ptr<const ModelAssets> assets;
+    RetryPolicy retry;
+    absl::Time received;      // SteadyNow()
+    absl::Time arrival_wall;  // absl::Now(): seniority at the workers
+    absl::Duration timeout;   // from `received`
+    std::shared_ptr<Placer> placer;
+    std::shared_ptr<ResponseSink> sink;  // released after its last call
+    RouterMetrics* metrics = nullptr;    // null for probes, which count for nothing; else outlives the run
+  };
+
+  static std::shared_ptr<RequestRun> Start(Options options);
+  ~RequestRun();
+  // Thread-safe; the sink is told, and both workers' calls are cancelled.
+  void Cancel();
+
+ private:
+  struct Calls;
+
+  explicit RequestRun(Options options);
+  // Runs `event` on the strand and then whatever the machine asks for.
+  template <typename Event>
+  void Handle(Event event);
+  void RunActions();
+
+  void Do(action::Place& place);
+  void Do(action::OpenDecode& open);
+  void Do(action::SubmitPrefill& submit);
+  void Do(action::CancelDecode& cancel);
+  void Do(action::CancelPrefill& cancel);
+  void Do(action::WakeAfter& wake);
+  void Do(action::AttemptEnded& ended);
+  void Do(action::Disagreement& disagreement);
+  void Do(action::Send& send);
+  void Do(action::Finish& finish);
+  void Do(action::Fail& fail);
+
+  v1::AttemptHeader MakeHeader(uint32_t attempt, const Placement& placement) const;
+  absl::Duration TimeLeft() const;
+  void ObserveTokens(const v1::Chunk& chunk);
+  void End(std::string_view outcome, const absl::Status& status);
+
+  Options options_;  // constant, but for the sink, which the strand releases
+  Strand strand_;
+
+  // Strand:
+  RequestMachine machine_;
+  std::unique_ptr<Calls> calls_;
+  std::optional<Placement> placement_;  // of the open attempt
+  std::string numerics_id_;             // of the first attempt: later ones stay with it
+  Timer wake_timer_;
+  Timer deadline_timer_;
+  std::optional<absl::Time> last_token_;
+};
+
+}  // namespace baton::router

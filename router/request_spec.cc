@@ -1,0 +1,280 @@
+#include "router/request_spec.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
+
+namespace baton::router {
+namespace {
+
+constexpr size_t kMaxLabelBytes = 128;
+constexpr int kMaxStopStrings = 16;
+constexpr size_t kMaxStopBytes = 256;
+constexpr int kMaxStopTokens = 64;
+constexpr int kMaxBiasedTokens = 1024;
+constexpr uint32_t kMaxLogprobs = 20;
+
+template <typename T>
+absl::Status Invalid(const std::string& field, const T& value, const std::string& expected) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": ", value, "; expected ", expected));
+}
+
+absl::Status NotSupported(const std::string& field) {
+  return absl::InvalidArgumentError(absl::StrCat(field, ": not supported yet; leave it unset"));
+}
+
+absl::Status CheckUnsupported(const v1::GenerateRequest& request) {
+  if (request.has_tenant()) return NotSupported("tenant");
+  if (request.has_priority()) return NotSupported("priority");
+  if (request.has_cache_salt()) return NotSupported("cache_salt");
+  if (request.has_adapter_id()) return NotSupported("adapter_id");
+  if (request.has_n() && request.n() != 1) return Invalid("n", request.n(), "1 (more choices are not supported yet)");
+  if (request.has_prompt_logprobs()) return NotSupported("prompt_logprobs");
+  if (request.has_response_format()) return NotSupported("response_format");
+  if (request.tools_size() > 0) return NotSupported("tools");
+  return absl::OkStatus();
+}
+
+absl::Status CheckInput(const v1::GenerateRequest& request) {
+  switch (request.input_case()) {
+    case v1::GenerateRequest::kPrompt:
+      return absl::OkStatus();
+    case v1::GenerateRequest::kChat:
+      return CheckChat(request.chat(), "chat");
+    case v1::GenerateRequest::kTokenIds:
+      if (request.token_ids().ids().empty()) return Invalid("token_ids.ids", "empty", "at least one token id");
+      return absl::OkStatus();
+    case v1::GenerateRequest::INPUT_NOT_SET:
+      break;
+  }
+  return Invalid("input", "none", "one of prompt, chat, token_ids");
+}
+
+// A range in which NaN never is.
+struct Range {
+  double min;
+  double max;
+  const char* words;
+  bool open_min = false;
+
+  bool Contains(double value) const { return (open_min ? value > min : value >= min) && value <= max; }
+};
+
+constexpr double kFinite = std::numeric_limits<float>::max();
+
+absl::Status CheckNumbers(const v1::SamplingParams& p) {
+  const auto check = [](const char* name, bool has, float value, const Range& range) -> absl::Status {
+    if (!has || range.Contains(value)) return absl::OkStatus();
+    return Invalid(absl::StrCat("sampling.", name), value, range.words);
+  };
+  const Range penalty{-2, 2, "-2 to 2"};
+  BATON_RETURN_IF_ERROR(check("temperature", p.has_temperature(), p.temperature(), {0, kFinite, "0 or more"}));
+  BATON_RETURN_IF_ERROR(check("top_p", p.has_top_p(), p.top_p(), {0, 1, "more than 0, at most 1", true}));
+  BATON_RETURN_IF_ERROR(check("min_p", p.has_min_p(), p.min_p(), {0, 1, "0 to 1"}));
+  BATON_RETURN_IF_ERROR(check("repetition_penalty", p.has_repetition_penalty(), p.repetition_penalty(),
+                              {0, kFinite, "more than 0", true}));
+  BATON_RETURN_IF_ERROR(check("presence_penalty", p.has_presence_penalty(), p.presence_penalty(), penalty));
+  BATON_RETURN_IF_ERROR(check("frequency_penalty", p.has_frequency_penalty(), p.frequency_penalty(), penalty));
+  if (p.has_top_k() && p.top_k() < 0) return Invalid("sampling.top_k", p.top_k(), "0 or more");
+  for (const auto& [id, bias] : p.logit_bias()) {
+    if (!Range{-100, 100, ""}.Contains(bias)) {
+      return Invalid(absl::StrCat("sampling.logit_bias[", id, "]"), bias, "-100 to 100");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckStops(const v1::SamplingParams& p) {
+  if (p.stop_size() > kMaxStopStrings) {
+    return Invalid("sampling.stop", absl::StrCat(p.stop_size(), " strings"), absl::StrCat("at most ", kMaxStopStrings));
+  }
+  for (int i = 0; i < p.stop_size(); ++i) {
+    const size_t bytes = p.stop(i).size();
+    if (bytes == 0 || bytes > kMaxStopBytes) {
+      return Invalid(absl::StrCat("sampling.stop[", i, "]"), absl::StrCat(bytes, " bytes"),
+                     absl::StrCat("1 to ", kMaxStopBytes));
+    }
+  }
+  if (p.stop_token_ids_size() > kMaxStopTokens) {
+    return Invalid("sampling.stop_token_ids", absl::StrCat(p.stop_token_ids_size(), " ids"),
+                   absl::StrCat("at most ", kMaxStopTokens));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckCounts(const v1::SamplingParams& p) {
+  if (p.logit_bias_size() > kMaxBiasedTokens) {
+    return Invalid("sampling.logit_bias", absl::StrCat(p.logit_bias_size(), " entries"),
+                   absl::StrCat("at most ", kMaxBiasedTokens));
+  }
+  if (p.has_logprobs() && p.logprobs() > kMaxLogprobs) {
+    return Invalid("sampling.logprobs", p.logprobs(), absl::StrCat("at most ", kMaxLogprobs));
+  }
+  if (p.has_max_tokens() && p.max_tokens() == 0) return Invalid("sampling.max_tokens", 0, "at least 1");
+  if (p.has_max_tokens() && p.min_tokens() > p.max_tokens()) {
+    return Invalid("sampling.min_tokens", p.min_tokens(), absl::StrCat("at most max_tokens (", p.max_tokens(), ")"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckTokenId(const std::string& field, TokenId id, uint32_t vocab_size) {
+  if (id >= 0 && static_cast<uint32_t>(id) < vocab_size) return absl::OkStatus();
+  return Invalid(field, id, absl::StrCat("a token id, 0 to ", vocab_size - 1));
+}
+
+absl::Status CheckTokenIds(const v1::GenerateRequest& request, uint32_t vocab_size) {
+  const auto& ids = request.token_ids().ids();
+  for (int i = 0; i < ids.size(); ++i) {
+    BATON_RETURN_IF_ERROR(CheckTokenId(absl::StrCat("token_ids.ids[", i, "]"), ids[i], vocab_size));
+  }
+  const v1::SamplingParams& p = request.sampling();
+  for (int i = 0; i < p.stop_token_ids_size(); ++i) {
+    BATON_RETURN_IF_ERROR(
+        CheckTokenId(absl::StrCat("sampling.stop_token_ids[", i, "]"), p.stop_token_ids(i), vocab_size));
+  }
+  for (const auto& [id, bias] : p.logit_bias()) {
+    BATON_RETURN_IF_ERROR(CheckTokenId("sampling.logit_bias: token id", id, vocab_size));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<TokenId>> PromptTokens(const v1::GenerateRequest& request, const ModelAssets& assets) {
+  if (request.has_token_ids()) {
+    return std::vector<TokenId>(request.token_ids().ids().begin(), request.token_ids().ids().end());
+  }
+  if (request.has_prompt()) return assets.tokenizer->Encode(request.prompt(), /*add_special_tokens=*/true);
+  BATON_ASSIGN_OR_RETURN(const std::string rendered, RenderChat(request.chat(), assets));
+  // The template writes the special tokens itself.
+  return assets.tokenizer->Encode(rendered, /*add_special_tokens=*/false);
+}
+
+const char* InputField(const v1::GenerateRequest& request) {
+  if (request.has_token_ids()) return "token_ids";
+  return request.has_chat() ? "chat" : "prompt";
+}
+
+// Fills max_tokens, after checking that prompt and output fit.
+absl::Status ResolveLength(const v1::GenerateRequest& request, const ModelLimits& limits, RequestSpec& spec) {
+  const char* field = InputField(request);
+  const size_t prompt = spec.prompt.size();
+  if (prompt == 0) return Invalid(field, "no tokens", "at least one token");
+  if (limits.max_prompt_tokens > 0 && prompt > limits.max_prompt_tokens) {
+    return Invalid(field, absl::StrCat(prompt, " tokens"),
+                   absl::StrCat("at most ", limits.max_prompt_tokens, " (max-prompt-tokens)"));
+  }
+  struct Bound {
+    uint32_t tokens;
+    const char* what;
+  };
+  const Bound context{limits.max_context_tokens, "the model's context"};
+  const Bound pool{limits.max_sequence_tokens, "what the workers' KV pages hold"};
+  const Bound& bound = context.tokens <= pool.tokens ? context : pool;
+  const std::string limit = absl::StrCat(bound.tokens, " (", bound.what, ")");
+  if (prompt >= bound.tokens) {
+    return Invalid(field, absl::StrCat(prompt, " tokens"), absl::StrCat("fewer than ", limit));
+  }
+  const uint32_t room = bound.tokens - static_cast<uint32_t>(prompt);
+  const v1::SamplingParams& p = request.sampling();
+  if (p.has_max_tokens() && p.max_tokens() > room) {
+    return Invalid("sampling.max_tokens", p.max_tokens(),
+                   absl::StrCat("at most ", room, ": with the prompt's ", prompt, " tokens the limit is ", limit));
+  }
+  if (p.min_tokens() > room) return Invalid("sampling.min_tokens", p.min_tokens(), absl::StrCat("at most ", room));
+  spec.sampling.set_max_tokens(p.has_max_tokens() ? p.max_tokens() : room);
+  return absl::OkStatus();
+}
+
+float DefaultTemperature(const GenerationConfig& config) {
+  if (config.do_sample == false) return 0;
+  return static_cast<float>(config.temperature.value_or(1));
+}
+
+// A top_p of 0 in a model's file means the same as leaving it out.
+float DefaultTopP(const GenerationConfig& config) {
+  return config.top_p && *config.top_p > 0 ? static_cast<float>(*config.top_p) : 1;
+}
+
+void ResolveSampling(const v1::SamplingParams& p, const ModelAssets& assets, uint64_t drawn_seed,
+                     v1::EngineSampling& out) {
+  const GenerationConfig& config = assets.generation;
+  out.set_temperature(p.has_temperature() ? p.temperature() : DefaultTemperature(config));
+  out.set_top_k(p.has_top_k() ? p.top_k() : config.top_k.value_or(0));
+  out.set_top_p(p.has_top_p() ? p.top_p() : DefaultTopP(config));
+  out.set_min_p(p.has_min_p() ? p.min_p() : static_cast<float>(config.min_p.value_or(0)));
+  out.set_repetition_penalty(p.has_repetition_penalty() ? p.repetition_penalty()
+                                                        : static_cast<float>(config.repetition_penalty.value_or(1)));
+  out.set_presence_penalty(p.presence_penalty());
+  out.set_frequency_penalty(p.frequency_penalty());
+  *out.mutable_logit_bias() = p.logit_bias();
+  out.set_seed(p.has_seed() ? p.seed() : drawn_seed);
+  out.set_min_tokens(p.min_tokens());
+  if (p.has_logprobs()) out.set_logprobs(p.logprobs());
+
+  std::vector<TokenId> stops(p.stop_token_ids().begin(), p.stop_token_ids().end());
+  if (!p.ignore_eos()) stops.insert(stops.end(), assets.end_tokens.begin(), assets.end_tokens.end());
+  std::sort(stops.begin(), stops.end());
+  stops.erase(std::unique(stops.begin(), stops.end()), stops.end());
+  out.mutable_stop_token_ids()->Assign(stops.begin(), stops.end());
+}
+
+}  // namespace
+
+absl::Status CheckChat(const v1::ChatInput& chat, const std::string& field) {
+  if (chat.messages().empty()) return Invalid(absl::StrCat(field, ".messages"), "empty", "at least one message");
+  for (int i = 0; i < chat.messages_size(); ++i) {
+    const v1::ChatMessage& message = chat.messages(i);
+    const std::string name = absl::StrCat(field, ".messages[", i, "].");
+    if (message.content_parts_size() > 0) return NotSupported(name + "content_parts");
+    if (message.tool_calls_size() > 0) return NotSupported(name + "tool_calls");
+    if (message.has_tool_call_id()) return NotSupported(name + "tool_call_id");
+    if (message.role().empty()) return Invalid(name + "role", "empty", "a role that the model's template knows");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> RenderChat(const v1::ChatInput& chat, const ModelAssets& assets) {
+  if (assets.chat_template == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("chat: ", assets.chat_status.message(), "; use prompt or token_ids"));
+  }
+  std::vector<ChatTurn> turns;
+  turns.reserve(chat.messages_size());
+  for (const v1::ChatMessage& message : chat.messages()) turns.push_back({message.role(), message.content()});
+  absl::StatusOr<std::string> rendered =
+      assets.chat_template->Render(turns, assets.bos_text, assets.eos_text, /*add_generation_prompt=*/true);
+  if (!rendered.ok()) {
+    return absl::Status(rendered.status().code(), absl::StrCat("chat: ", rendered.status().message()));
+  }
+  return rendered;
+}
+
+absl::Status CheckRequest(const v1::GenerateRequest& request) {
+  BATON_RETURN_IF_ERROR(CheckUnsupported(request));
+  BATON_RETURN_IF_ERROR(CheckInput(request));
+  if (request.request_label().size() > kMaxLabelBytes) {
+    return Invalid("request_label", absl::StrCat(request.request_label().size(), " bytes"),
+                   absl::StrCat("at most ", kMaxLabelBytes));
+  }
+  BATON_RETURN_IF_ERROR(CheckNumbers(request.sampling()));
+  BATON_RETURN_IF_ERROR(CheckStops(request.sampling()));
+  return CheckCounts(request.sampling());
+}
+
+absl::StatusOr<RequestSpec> ResolveRequest(const v1::GenerateRequest& request, const ModelAssets& assets,
+                                           const ModelLimits& limits, uint64_t drawn_seed) {
+  BATON_RETURN_IF_ERROR(CheckTokenIds(request, limits.vocab_size));
+  RequestSpec spec;
+  spec.assets_fingerprint = assets.fingerprint;
+  BATON_ASSIGN_OR_RETURN(spec.prompt, PromptTokens(request, assets));
+  BATON_RETURN_IF_ERROR(ResolveLength(request, limits, spec));
+  ResolveSampling(request.sampling(), assets, drawn_seed, spec.sampling);
+  spec.stop.assign(request.sampling().stop().begin(), request.sampling().stop().end());
+  spec.skip_special_tokens = !request.sampling().has_skip_special_tokens() || request.sampling().skip_special_tokens();
+  return spec;
+}
+
+}  // namespace baton::router

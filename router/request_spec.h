@@ -1,0 +1,47 @@
+// A client's request, checked and with every default filled in.
+//
+// Pure functions. Errors name the field, its value and the limit. Fields that exist in the API but are not supported
+// yet are INVALID_ARGUMENT with their name, like any other value that cannot be served.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "baton/v1/inference.pb.h"
+#include "baton/v1/worker.pb.h"
+#include "engine/types.h"
+#include "router/model_assets.h"
+
+namespace baton::router {
+
+struct RequestSpec {
+  std::string model;
+  std::string assets_fingerprint;
+  std::vector<TokenId> prompt;
+  v1::EngineSampling sampling;  // max_tokens and seed filled in; stop_token_ids sorted, end tokens among them
+  std::vector<std::string> stop;
+  bool skip_special_tokens = true;
+};
+
+struct ModelLimits {
+  uint32_t vocab_size = 0;
+  uint32_t max_context_tokens = 0;
+  uint32_t max_sequence_tokens = 0;  // prompt and output that the largest pair of workers can hold
+  uint32_t max_prompt_tokens = 0;    // 0: no limit beside the others
+};
+
+// What can be said without knowing the model.
+absl::Status CheckRequest(const v1::GenerateRequest& request);
+
+// `request` has passed CheckRequest. `drawn_seed` is used when it has none.
+absl::StatusOr<RequestSpec> ResolveRequest(const v1::GenerateRequest& request, const ModelAssets& assets,
+                                           const ModelLimits& limits, uint64_t drawn_seed);
+
+// The prompt that the model's template makes of a conversation; `field` names it in errors.
+absl::Status CheckChat(const v1::ChatInput& chat, const std::string& field);
+absl::StatusOr<std::string> RenderChat(const v1::ChatInput& chat, const ModelAssets& assets);
+
+}  // namespace baton::router

@@ -1,0 +1,112 @@
+#include "router/router.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "common/grpc.h"
+#include "common/log.h"
+#include "common/metrics.h"
+#include "common/status_macros.h"
+#include "router/metrics.h"
+#include "router/probe.h"
+#include "router/services.h"
+
+namespace baton::router {
+namespace {
+
+constexpr absl::Duration kShutdownTimeout = absl::Seconds(2);
+
+}  // namespace
+
+// In the order of construction; the server goes first when it ends.
+struct Router::Parts {
+  explicit Parts(size_t max_requests) : admission(max_requests) {}
+
+  std::unique_ptr<MetricsServer> metrics_server;
+  std::unique_ptr<RouterMetrics> metrics;
+  Admission admission;
+  ServiceContext context;
+  std::unique_ptr<InferenceService> inference;
+  std::unique_ptr<AdminService> admin;
+  std::unique_ptr<GrpcServer> server;
+};
+
+Router::Router() = default;
+
+absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& options) {
+  std::unique_ptr<Router> router(new Router());
+  router->parts_ = std::make_unique<Parts>(options.max_requests);
+  Parts& parts = *router->parts_;
+  BATON_ASSIGN_OR_RETURN(parts.metrics_server, MetricsServer::Start(options.metrics_listen));
+  parts.metrics = std::make_unique<RouterMetrics>(parts.metrics_server->registry());
+
+  WorkerRegistry::Options registry;
+  registry.addresses = options.workers;
+  registry.peer_timeout = options.peer_timeout;
+  registry.heartbeat_interval = options.heartbeat_interval;
+  registry.max_prompt_tokens = options.max_prompt_tokens;
+  registry.probe = [timeout = options.probe_timeout](const Placement& placement, auto assets, auto done) {
+    ProbePair(placement, std::move(assets), timeout, std::move(done));
+  };
+  registry.on_change = [self = router.get()](const WorkerRegistry&) { self->OnRegistryChange(); };
+
+  parts.context.registry = std::make_shared<WorkerRegistry>(std::move(registry));
+  parts.context.admission = &parts.admission;
+  parts.context.metrics = parts.metrics.get();
+  parts.context.retry = {options.max_attempts, options.overload_wait, options.placement_wait};
+  parts.context.default_deadline = options.default_deadline;
+  parts.inference = std::make_unique<InferenceService>(parts.context);
+  parts.admin = std::make_unique<AdminService>(parts.context);
+
+  GrpcServerOptions server;
+  server.listen = options.listen;
+  server.max_message_bytes = static_cast<int>(options.max_message_bytes.bytes);
+  // Per connection. Beyond it calls would wait unseen; admission has to see and refuse them.
+  server.max_concurrent_streams = std::max(server.max_concurrent_streams, 2 * options.max_requests);
+  server.peer_timeout = options.peer_timeout;
+  BATON_ASSIGN_OR_RETURN(parts.server, GrpcServer::Start(server, {parts.inference.get(), parts.admin.get()}));
+  parts.server->SetServing(false);
+  parts.context.registry->Start();
+  return router;
+}
+
+Router::~Router() { Shutdown(); }
+
+int Router::port() const { return parts_->server->port(); }
+int Router::metrics_port() const { return parts_->metrics_server->port(); }
+
+// Two changes at once may set health in the wrong order; the registry's next tick sets it right.
+void Router::OnRegistryChange() {
+  const WorkerRegistry& registry = *parts_->context.registry;
+  const size_t pairs = registry.ready_pairs();
+  parts_->metrics->SetReadyPairs(pairs);
+  parts_->metrics->SetWorkers(registry.workers_by_state());
+  parts_->metrics->SetRunningRequests(parts_->admission.running());
+  const bool ready = pairs > 0;
+  const bool was_ready = ready_.exchange(ready);
+  parts_->server->SetServing(ready && !draining_);
+  if (ready != was_ready) Log(LogLevel::kInfo, ready ? "router.ready" : "router.not_ready", {{"pairs", pairs}});
+}
+
+void Router::StartDraining() {
+  draining_ = true;
+  parts_->admission.StartDraining();
+  parts_->server->SetServing(false);
+  Log(LogLevel::kInfo, "router.draining", {{"running", parts_->admission.running()}});
+}
+
+bool Router::WaitDrained(absl::Time deadline) { return parts_->admission.WaitIdle(deadline); }
+
+void Router::Shutdown() {
+  if (parts_ == nullptr) return;
+  if (parts_->server != nullptr) {
+    parts_->admission.StartDraining();
+    parts_->server->Shutdown(absl::Now());
+    parts_->admission.WaitIdle(absl::Now() + kShutdownTimeout);
+    parts_->context.registry->Shutdown(absl::Now() + kShutdownTimeout);
+  }
+  parts_ = nullptr;
+}
+
+}  // namespace baton::router

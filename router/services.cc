@@ -1,0 +1,83 @@
+#include "router/services.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/grpc.h"
+#include "common/status_macros.h"
+
+namespace baton::router {
+namespace {
+
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* call, const absl::Status& status) {
+  grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
+  reactor->Finish(ToGrpc(status));
+  return reactor;
+}
+
+absl::Status TokenizeInput(const WorkerRegistry& registry, const v1::TokenizeRequest& request,
+                           v1::TokenizeResponse& response) {
+  BATON_ASSIGN_OR_RETURN(const ServedModel model, registry.FindModel(request.model()));
+  std::string text = request.prompt();
+  bool add_special_tokens = !request.has_add_special_tokens() || request.add_special_tokens();
+  if (request.has_chat()) {
+    BATON_RETURN_IF_ERROR(CheckChat(request.chat(), "chat"));
+    BATON_ASSIGN_OR_RETURN(text, RenderChat(request.chat(), *model.assets));
+    response.set_rendered(text);
+    add_special_tokens = false;
+  } else if (!request.has_prompt()) {
+    return absl::InvalidArgumentError("input: none; expected one of prompt, chat");
+  }
+  BATON_ASSIGN_OR_RETURN(const std::vector<TokenId> ids, model.assets->tokenizer->Encode(text, add_special_tokens));
+  response.mutable_token_ids()->Assign(ids.begin(), ids.end());
+  return absl::OkStatus();
+}
+
+absl::Status DetokenizeInput(const WorkerRegistry& registry, const v1::DetokenizeRequest& request,
+                             v1::DetokenizeResponse& response) {
+  BATON_ASSIGN_OR_RETURN(const ServedModel model, registry.FindModel(request.model()));
+  const std::vector<TokenId> ids(request.token_ids().begin(), request.token_ids().end());
+  const bool skip = !request.has_skip_special_tokens() || request.skip_special_tokens();
+  absl::StatusOr<std::string> text = model.assets->tokenizer->Decode(ids, skip);
+  if (!text.ok()) return absl::Status(text.status().code(), absl::StrCat("token_ids: ", text.status().message()));
+  response.set_text(*std::move(text));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+grpc::ServerWriteReactor<v1::GenerateResponse>* InferenceService::Generate(grpc::CallbackServerContext* call,
+                                                                           const v1::GenerateRequest* request) {
+  return GenerateCall::Start(context_, call, *request);
+}
+
+grpc::ServerUnaryReactor* InferenceService::Tokenize(grpc::CallbackServerContext* call,
+                                                     const v1::TokenizeRequest* request,
+                                                     v1::TokenizeResponse* response) {
+  return Answer(call, TokenizeInput(*context_.registry, *request, *response));
+}
+
+grpc::ServerUnaryReactor* InferenceService::Detokenize(grpc::CallbackServerContext* call,
+                                                       const v1::DetokenizeRequest* request,
+                                                       v1::DetokenizeResponse* response) {
+  return Answer(call, DetokenizeInput(*context_.registry, *request, *response));
+}
+
+grpc::ServerUnaryReactor* InferenceService::ListModels(grpc::CallbackServerContext* call,
+                                                       const v1::ListModelsRequest* /*request*/,
+                                                       v1::ListModelsResponse* response) {
+  context_.registry->Describe(*response);
+  return Answer(call, absl::OkStatus());
+}
+
+grpc::ServerUnaryReactor* AdminService::GetStatus(grpc::CallbackServerContext* call,
+                                                  const v1::GetStatusRequest* /*request*/,
+                                                  v1::GetStatusResponse* response) {
+  context_.registry->Describe(*response);
+  response->set_running_requests(static_cast<uint32_t>(context_.admission->running()));
+  return Answer(call, absl::OkStatus());
+}
+
+}  // namespace baton::router

@@ -1,0 +1,135 @@
+// Server-streaming calls to workers on gRPC's callback API, and groups of them that are cancelled together.
+//
+// For the .cc files of the router only: it pulls in gRPC.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/grpc.h"
+#include "common/mutex.h"
+
+namespace baton::router {
+
+// The calls open to one worker (or of one kind), so that its loss ends them all: cancelling works without the peer.
+// Thread-safe. Outlives its calls: they share it.
+class CallGroup {
+ public:
+  // `call` keeps `context` alive. False once cancelled: the call then has to end at once.
+  bool Add(grpc::ClientContext* context, std::weak_ptr<void> call) {
+    MutexLock lock(mutex_);
+    calls_.emplace(context, std::move(call));
+    return !cancelled_;
+  }
+  void Remove(grpc::ClientContext* context) {
+    MutexLock lock(mutex_);
+    calls_.erase(context);
+    if (calls_.empty()) empty_.NotifyAll();
+  }
+  // Calls added later are cancelled too.
+  void CancelAll() {
+    std::vector<std::pair<grpc::ClientContext*, std::shared_ptr<void>>> open;
+    {
+      MutexLock lock(mutex_);
+      cancelled_ = true;
+      for (const auto& [context, call] : calls_) {
+        if (std::shared_ptr<void> alive = call.lock()) open.emplace_back(context, std::move(alive));
+      }
+    }
+    // Unlocked: a call's last reaction, which removes it here, may run on this very thread.
+    for (const auto& [context, call] : open) context->TryCancel();
+  }
+  // Until every call has had its last reaction; false if that took too long.
+  bool WaitEmpty(absl::Time deadline) {
+    MutexLock lock(mutex_);
+    while (!calls_.empty()) {
+      if (!empty_.WaitUntil(mutex_, deadline)) return calls_.empty();
+    }
+    return true;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar empty_;
+  absl::flat_hash_map<grpc::ClientContext*, std::weak_ptr<void>> calls_ ABSL_GUARDED_BY(mutex_);
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+// One call. It keeps itself alive until its last reaction; whoever holds a reference may Cancel at any time.
+// on_event and on_end run on gRPC's threads, one at a time, on_end last; both are released after it.
+template <typename Request, typename Response>
+class StreamCall : public grpc::ClientReadReactor<Response> {
+ public:
+  using OnEvent = std::function<void(Response)>;
+  using OnEnd = std::function<void(absl::Status)>;
+  // Stub's async method, bound.
+  using Method = std::function<void(grpc::ClientContext*, const Request*, grpc::ClientReadReactor<Response>*)>;
+
+  struct Options {
+    std::shared_ptr<CallGroup> group;
+    absl::Duration timeout = absl::InfiniteDuration();
+    // A worker that is not connected fails the call at once, unless it is to wait for the connection.
+    bool wait_for_ready = false;
+  };
+
+  static std::shared_ptr<StreamCall> Start(Options options, Request request, const Method& method, OnEvent on_event,
+                                           OnEnd on_end) {
+    std::shared_ptr<StreamCall> call(
+        new StreamCall(std::move(options), std::move(request), std::move(on_event), std::move(on_end)));
+    call->self_ = call;
+    const bool open = call->options_.group->Add(&call->context_, call);
+    method(&call->context_, &call->request_, call.get());
+    call->StartRead(&call->response_);
+    call->StartCall();
+    if (!open) call->Cancel();
+    return call;
+  }
+
+  // Thread-safe; the call still ends with on_end.
+  void Cancel() { context_.TryCancel(); }
+
+ private:
+  StreamCall(Options options, Request request, OnEvent on_event, OnEnd on_end)
+      : options_(std::move(options)),
+        request_(std::move(request)),
+        on_event_(std::move(on_event)),
+        on_end_(std::move(on_end)) {
+    if (options_.timeout < absl::Hours(24 * 365)) {
+      context_.set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout));
+    }
+    context_.set_wait_for_ready(options_.wait_for_ready);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    on_event_(std::move(response_));
+    response_.Clear();
+    this->StartRead(&response_);
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    const std::shared_ptr<StreamCall> self = std::move(self_);
+    on_end_(FromGrpc(status));
+    on_event_ = nullptr;
+    on_end_ = nullptr;
+    options_.group->Remove(&context_);
+  }
+
+  const Options options_;
+  const Request request_;
+  OnEvent on_event_;
+  OnEnd on_end_;
+  grpc::ClientContext context_;
+  Response response_;
+  std::shared_ptr<StreamCall> self_;
+};
+
+}  // namespace baton::router

@@ -1,0 +1,213 @@
+#include "router/worker_registry.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/grpc.h"
+#include "common/log.h"
+#include "common/status_macros.h"
+#include "router/clock.h"
+#include "router/worker_connection.h"
+
+namespace baton::router {
+namespace {
+
+using WatchCall = StreamCall<v1::WatchStatusRequest, v1::WorkerStatus>;
+using AssetsCall = StreamCall<v1::GetModelAssetsRequest, v1::ModelAssetPiece>;
+
+// Prompts with their hashes travel to workers: more than a client may send.
+constexpr int kWorkerMessageBytes = 64 << 20;
+constexpr size_t kMaxAssetsBytes = size_t{256} << 20;
+constexpr absl::Duration kAssetsTimeout = absl::Minutes(1);
+
+}  // namespace
+
+struct WorkerRegistry::Link {
+  std::shared_ptr<grpc::Channel> channel;
+  std::shared_ptr<v1::WorkerControl::Stub> control;
+};
+
+struct WorkerRegistry::Fetch {
+  AssetFiles files;
+  size_t bytes = 0;
+
+  // Once the call has ended with `status`. Takes a while; heartbeats come in on gRPC's other threads meanwhile.
+  absl::StatusOr<std::shared_ptr<const ModelAssets>> Build(const std::string& fingerprint, const absl::Status& status) {
+    BATON_RETURN_IF_ERROR(status);
+    if (bytes > kMaxAssetsBytes) {
+      return absl::ResourceExhaustedError(absl::StrCat("model assets of more than ", kMaxAssetsBytes, " bytes"));
+    }
+    return ModelAssets::Build(fingerprint, files);
+  }
+};
+
+WorkerRegistry::WorkerRegistry(Options options)
+    : options_(std::move(options)),
+      links_([this] {
+        std::vector<Link> links;
+        for (const std::string& address : options_.addresses) {
+          Link link;
+          link.channel = MakeChannel(address, kWorkerMessageBytes, options_.peer_timeout);
+          link.control = v1::WorkerControl::NewStub(link.channel);
+          links.push_back(std::move(link));
+        }
+        return links;
+      }()),
+      control_calls_(std::make_shared<CallGroup>()),
+      table_({options_.addresses, options_.peer_timeout, options_.max_prompt_tokens}) {}
+
+WorkerRegistry::~WorkerRegistry() = default;
+
+void WorkerRegistry::Start() { Tick(); }
+
+void WorkerRegistry::Shutdown(absl::Time deadline) {
+  std::vector<WorkerRef> workers;
+  {
+    MutexLock lock(mutex_);
+    stopped_ = true;
+    tick_.Cancel();
+    while (updates_ > 0) {
+      if (!no_updates_.WaitUntil(mutex_, deadline)) break;
+    }
+    workers = table_.refs();
+  }
+  control_calls_->CancelAll();
+  for (const WorkerRef& worker : workers) worker.connection->calls()->CancelAll();
+  control_calls_->WaitEmpty(deadline);
+  for (const WorkerRef& worker : workers) worker.connection->calls()->WaitEmpty(deadline);
+}
+
+void WorkerRegistry::Tick() {
+  Update([](WorkerTable&) {});
+  const absl::Duration interval =
+      std::clamp(options_.peer_timeout / 10, absl::Milliseconds(20), absl::Milliseconds(200));
+  MutexLock lock(mutex_);
+  if (stopped_) return;
+  tick_.Start(interval, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->Tick();
+  });
+}
+
+template <typename Change>
+void WorkerRegistry::Update(Change change) {
+  WorkerTable::Effects effects;
+  {
+    MutexLock lock(mutex_);
+    if (stopped_) return;
+    ++updates_;
+    change(table_);
+    effects = table_.Advance(SteadyNow());
+  }
+  Run(std::move(effects));
+  if (options_.on_change) options_.on_change(*this);
+  MutexLock lock(mutex_);
+  if (--updates_ == 0) no_updates_.NotifyAll();
+}
+
+void WorkerRegistry::Run(WorkerTable::Effects effects) {
+  for (const WorkerTable::Event& event : effects.events) {
+    Log(event.is_bad ? LogLevel::kWarning : LogLevel::kInfo, event.name,
+        {{"subject", event.subject}, {"detail", event.detail}});
+  }
+  for (const WorkerRef& lost : effects.lost) lost.connection->calls()->CancelAll();
+  for (const size_t worker : effects.connect) Connect(worker);
+  for (const auto& [worker, fingerprint] : effects.fetch) FetchAssets(worker, fingerprint);
+  for (const Placement& placement : effects.probe) StartProbe(placement);
+}
+
+void WorkerRegistry::Connect(size_t worker) {
+  v1::WatchStatusRequest request;
+  request.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
+  request.set_heartbeat_interval_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.heartbeat_interval)));
+  WatchCall::Start(
+      {control_calls_}, std::move(request),
+      [&](auto* context, const auto* message, auto* reactor) {
+        links_[worker].control->async()->WatchStatus(context, message, reactor);
+      },
+      [weak = weak_from_this(), worker](v1::WorkerStatus status) {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        self->Update([&](WorkerTable& table) {
+          table.OnStatus(SteadyNow(), worker, status,
+                         [&] { return std::make_shared<WorkerConnection>(self->links_[worker].channel); });
+        });
+      },
+      [weak = weak_from_this(), worker](const absl::Status& status) {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        self->Update([&](WorkerTable& table) { table.OnStreamEnded(SteadyNow(), worker, status); });
+      });
+}
+
+void WorkerRegistry::FetchAssets(size_t worker, const std::string& fingerprint) {
+  v1::GetModelAssetsRequest request;
+  request.set_assets_fingerprint(fingerprint);
+  // The call's reactions run one at a time, and `fetch` belongs to them.
+  const auto fetch = std::make_shared<Fetch>();
+  AssetsCall::Start(
+      {control_calls_, kAssetsTimeout}, std::move(request),
+      [&](auto* context, const auto* message, auto* reactor) {
+        links_[worker].control->async()->GetModelAssets(context, message, reactor);
+      },
+      [fetch](v1::ModelAssetPiece piece) {
+        fetch->bytes += piece.data().size() + piece.name().size();
+        if (fetch->bytes <= kMaxAssetsBytes) fetch->files[piece.name()] += piece.data();
+      },
+      [weak = weak_from_this(), fetch, fingerprint](const absl::Status& status) {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        auto assets = fetch->Build(fingerprint, status);
+        self->Update([&](WorkerTable& table) { table.OnAssets(SteadyNow(), fingerprint, std::move(assets)); });
+      });
+}
+
+void WorkerRegistry::StartProbe(const Placement& placement) {
+  const uint64_t pair = placement.pair;
+  auto done = [weak = weak_from_this(), pair](const absl::Status& status) {
+    const auto self = weak.lock();
+    if (self == nullptr) return;
+    self->Update([&](WorkerTable& table) { table.OnProbed(SteadyNow(), pair, status); });
+  };
+  absl::StatusOr<ServedModel> model = FindModel(placement.model);
+  if (!model.ok()) return done(model.status());
+  options_.probe(placement, model->assets, done);
+}
+
+PlacementResult WorkerRegistry::Place(const PlacementQuery& query) {
+  MutexLock lock(mutex_);
+  return table_.Place(SteadyNow(), query);
+}
+
+void WorkerRegistry::PairBroken(uint64_t pair, const std::string& why) {
+  Update([&](WorkerTable& table) { table.PairBroken(SteadyNow(), pair, why); });
+}
+
+absl::StatusOr<ServedModel> WorkerRegistry::FindModel(const std::string& name) const {
+  MutexLock lock(mutex_);
+  return table_.FindModel(name);
+}
+
+bool WorkerRegistry::ready() const { return ready_pairs() > 0; }
+
+size_t WorkerRegistry::ready_pairs() const {
+  MutexLock lock(mutex_);
+  return table_.ready_pairs();
+}
+
+std::map<std::string, int> WorkerRegistry::workers_by_state() const {
+  MutexLock lock(mutex_);
+  return table_.workers_by_state();
+}
+
+void WorkerRegistry::Describe(v1::GetStatusResponse& response) const {
+  MutexLock lock(mutex_);
+  table_.Describe(response);
+}
+
+void WorkerRegistry::Describe(v1::ListModelsResponse& response) const {
+  MutexLock lock(mutex_);
+  table_.Describe(response);
+}
+
+}  // namespace baton::router

@@ -1,0 +1,84 @@
+// Keeps the WorkerTable true: watches every configured worker, fetches its model's assets, has pairs probed, ends the
+// calls to workers that are lost. Places requests.
+//
+// Thread-safe. The table is guarded by one lock; what it asks for is done after the lock is released, on gRPC's
+// threads.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/mutex.h"
+#include "router/placer.h"
+#include "router/timer.h"
+#include "router/worker_table.h"
+
+namespace baton::router {
+
+class CallGroup;
+
+class WorkerRegistry : public Placer, public std::enable_shared_from_this<WorkerRegistry> {
+ public:
+  // Sends a request through the pair and says how it went. Must not block.
+  using Probe = std::function<void(const Placement& placement, std::shared_ptr<const ModelAssets> assets,
+                                   std::function<void(absl::Status)> done)>;
+  struct Options {
+    std::vector<std::string> addresses;
+    absl::Duration peer_timeout = absl::Seconds(3);
+    absl::Duration heartbeat_interval = absl::Milliseconds(500);
+    uint32_t max_prompt_tokens = 0;
+    Probe probe;
+    // Called after every change and regularly, never under the lock.
+    std::function<void(const WorkerRegistry&)> on_change;
+  };
+
+  explicit WorkerRegistry(Options options);
+  ~WorkerRegistry() override;
+
+  void Start();
+  // Cancels every call to every worker and waits until they have ended. Requests must have ended before.
+  void Shutdown(absl::Time deadline);
+
+  PlacementResult Place(const PlacementQuery& query) override;
+  void PairBroken(uint64_t pair, const std::string& why) override;
+
+  absl::StatusOr<ServedModel> FindModel(const std::string& name) const;
+  bool ready() const;
+  size_t ready_pairs() const;
+  std::map<std::string, int> workers_by_state() const;
+  void Describe(v1::GetStatusResponse& response) const;
+  void Describe(v1::ListModelsResponse& response) const;
+
+ private:
+  struct Link;   // to one configured address
+  struct Fetch;  // of one model's assets
+
+  void Tick();
+  // Changes the table, then does what is due.
+  template <typename Change>
+  void Update(Change change);
+  void Run(WorkerTable::Effects effects);
+  void Connect(size_t worker);
+  void FetchAssets(size_t worker, const std::string& fingerprint);
+  void StartProbe(const Placement& placement);
+
+  const Options options_;
+  const std::vector<Link> links_;
+  const std::shared_ptr<CallGroup> control_calls_;
+
+  mutable Mutex mutex_;
+  WorkerTable table_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  Timer tick_ ABSL_GUARDED_BY(mutex_);
+  int updates_ ABSL_GUARDED_BY(mutex_) = 0;  // under way: Shutdown waits for them
+  CondVar no_updates_;
+};
+
+}  // namespace baton::router

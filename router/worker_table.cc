@@ -1,0 +1,314 @@
+#include "router/worker_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace baton::router {
+namespace {
+
+constexpr absl::Duration kFirstBackoff = absl::Milliseconds(100);
+constexpr absl::Duration kMaxConnectBackoff = absl::Seconds(1);
+constexpr absl::Duration kMaxProbeBackoff = absl::Seconds(5);
+constexpr absl::Duration kAssetsBackoff = absl::Seconds(1);
+
+// Work sent this long before a report is taken to be in it: longer than a message and the worker's own bookkeeping
+// take.
+constexpr absl::Duration kReportLag = absl::Milliseconds(100);
+
+absl::Duration Backoff(int failures, absl::Duration most) {
+  return std::min(kFirstBackoff * (1 << std::clamp(failures - 1, 0, 10)), most);
+}
+
+bool Decodes(v1::WorkerRole role) { return role == v1::WORKER_ROLE_DECODE || role == v1::WORKER_ROLE_BOTH; }
+
+// Why a report cannot be used; empty when it can.
+std::string Unusable(const v1::WorkerStatus& status) {
+  if (status.protocol() != v1::WORKER_PROTOCOL_CURRENT) {
+    return absl::StrCat("speaks worker protocol ", status.protocol(), ", this router ", v1::WORKER_PROTOCOL_CURRENT);
+  }
+  if (status.worker_id().empty()) return "its status has no worker id";
+  if (status.role() != v1::WORKER_ROLE_PREFILL && !Decodes(status.role()))
+    return absl::StrCat("its status has an unknown role, ", status.role());
+  if (status.state() != v1::WORKER_STATE_STARTING && status.capacity().page_tokens() == 0) {
+    return "its status has no page size";
+  }
+  return "";
+}
+
+}  // namespace
+
+WorkerTable::WorkerTable(Options options) : options_(std::move(options)) {
+  workers_.resize(options_.addresses.size());
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    workers_[i].address = options_.addresses[i];
+    workers_[i].id = options_.addresses[i];
+  }
+}
+
+const char* WorkerTable::RoleName(v1::WorkerRole role) {
+  switch (role) {
+    case v1::WORKER_ROLE_PREFILL:
+      return "prefill";
+    case v1::WORKER_ROLE_DECODE:
+      return "decode";
+    case v1::WORKER_ROLE_BOTH:
+      return "both";
+    default:
+      return "";
+  }
+}
+
+const char* WorkerTable::StateName(const Worker& worker) {
+  if (worker.lost) return "lost";
+  if (!worker.ref || !worker.stream_open) return "connecting";
+  switch (worker.status.state()) {
+    case v1::WORKER_STATE_SERVING:
+      return "serving";
+    case v1::WORKER_STATE_DRAINING:
+      return "draining";
+    default:
+      return "starting";
+  }
+}
+
+const char* WorkerTable::StateName(PairState state) {
+  switch (state) {
+    case PairState::kUnprobed:
+      return "unprobed";
+    case PairState::kProbing:
+      return "probing";
+    case PairState::kReady:
+      return "ready";
+    case PairState::kFailed:
+      return "failed";
+    case PairState::kMismatch:
+      return "mismatch";
+  }
+  return "?";
+}
+
+void WorkerTable::Report(std::string name, std::string subject, std::string detail, bool is_bad) {
+  effects_.events.push_back({std::move(name), std::move(subject), std::move(detail), is_bad});
+}
+
+// ----------------------------------------------------------------------------------------------------------- workers
+
+void WorkerTable::OnStatus(absl::Time now, size_t index, const v1::WorkerStatus& status,
+                           const MakeConnection& connection) {
+  Worker& worker = workers_[index];
+  if (std::string why = Unusable(status); !why.empty()) {
+    worker.detail = std::move(why);
+    return;
+  }
+  const WorkerKey key{status.worker_id(), status.epoch()};
+  const bool is_new = !worker.ref || worker.ref->key != key;
+  if (is_new && worker.live()) Lose(worker, "restarted");
+  const bool was_away = is_new || worker.lost;
+  const bool same_model = !is_new && status.model().SerializeAsString() == worker.status.model().SerializeAsString();
+  if (is_new) {
+    worker.ref = WorkerRef{key, status.handoff_address(), connection()};
+    worker.id = key.id;
+    worker.sent.clear();
+  } else if (worker.lost) {
+    // The calls of before were ended for good; new ones need a group of their own.
+    worker.ref->connection = connection();
+  }
+  worker.ref->handoff_address = status.handoff_address();
+  worker.lost = false;
+  worker.stream_open = true;
+  worker.failed_connects = 0;
+  worker.last_heard = now;
+  worker.detail.clear();
+  worker.status = status;
+  std::erase_if(worker.sent, [&](const SentWork& sent) { return sent.at + kReportLag < now; });
+  if (was_away) {
+    Report("worker.up", worker.id,
+           absl::StrCat(worker.address, " role=", RoleName(status.role()), " model=", status.model().name(),
+                        " numerics_id=", status.model().numerics_id()),
+           false);
+  }
+  if (was_away || !same_model) ForgetPairsOf(index);
+  Reconcile();
+}
+
+void WorkerTable::OnStreamEnded(absl::Time now, size_t index, const absl::Status& status) {
+  Worker& worker = workers_[index];
+  worker.connecting = false;
+  worker.stream_open = false;
+  ++worker.failed_connects;
+  worker.next_connect = now + Backoff(worker.failed_connects, kMaxConnectBackoff);
+  if (!worker.lost) worker.detail = absl::StrCat("no status: ", status.ok() ? "stream ended" : status.message());
+}
+
+void WorkerTable::Lose(Worker& worker, const std::string& why) {
+  worker.lost = true;
+  worker.detail = why;
+  worker.sent.clear();
+  effects_.lost.push_back(*worker.ref);
+  ForgetPairsOf(&worker - workers_.data());
+  Report("worker.lost", worker.id, absl::StrCat(worker.address, " ", why), true);
+}
+
+void WorkerTable::AdvanceWorkers(absl::Time now) {
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    Worker& worker = workers_[i];
+    if (worker.live() && now - worker.last_heard > options_.peer_timeout) {
+      Lose(worker, absl::StrCat("silent for ", absl::FormatDuration(options_.peer_timeout)));
+    }
+    if (!worker.connecting && worker.next_connect <= now) {
+      worker.connecting = true;
+      effects_.connect.push_back(i);
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------------ assets
+
+const ModelAssets* WorkerTable::LoadedAssets(const Worker& worker) const {
+  const auto it = assets_.find(worker.status.model().assets_fingerprint());
+  return it == assets_.end() ? nullptr : it->second.loaded.get();
+}
+
+void WorkerTable::OnAssets(absl::Time now, const std::string& fingerprint,
+                           absl::StatusOr<std::shared_ptr<const ModelAssets>> assets) {
+  Assets& entry = assets_[fingerprint];
+  entry.fetching = false;
+  if (assets.ok()) {
+    entry.loaded = *std::move(assets);
+    Report("model.assets_loaded", fingerprint, "", false);
+  } else {
+    entry.error = assets.status().ToString();
+    entry.next_fetch = now + kAssetsBackoff;
+    Report("model.assets_failed", fingerprint, entry.error, true);
+  }
+}
+
+void WorkerTable::AdvanceAssets(absl::Time now) {
+  std::erase_if(assets_, [&](const auto& entry) {
+    return !entry.second.fetching && std::none_of(workers_.begin(), workers_.end(), [&](const Worker& worker) {
+      return worker.ref && worker.status.model().assets_fingerprint() == entry.first;
+    });
+  });
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const Worker& worker = workers_[i];
+    if (!worker.serving()) continue;
+    const std::string& fingerprint = worker.status.model().assets_fingerprint();
+    Assets& entry = assets_[fingerprint];
+    if (entry.loaded != nullptr || entry.fetching || entry.next_fetch > now) continue;
+    entry.fetching = true;
+    effects_.fetch.push_back({i, fingerprint});
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------------- pairs
+
+void WorkerTable::ForgetPairsOf(size_t worker) {
+  std::erase_if(pairs_, [&](const Pair& pair) { return pair.prefill == worker || pair.decode == worker; });
+}
+
+// Pairs of the live workers that have none yet.
+void WorkerTable::Reconcile() {
+  for (size_t d = 0; d < workers_.size(); ++d) {
+    if (!workers_[d].live() || !Decodes(workers_[d].status.role())) continue;
+    if (workers_[d].status.model().name().empty()) continue;  // starting: it does not know yet
+    if (workers_[d].status.role() == v1::WORKER_ROLE_BOTH) AddPair(d, d);
+    for (size_t p = 0; p < workers_.size(); ++p) {
+      if (!workers_[p].live() || workers_[p].status.role() != v1::WORKER_ROLE_PREFILL) continue;
+      if (workers_[p].status.model().name() == workers_[d].status.model().name()) AddPair(p, d);
+    }
+  }
+}
+
+void WorkerTable::AddPair(size_t prefill, size_t decode) {
+  for (const Pair& pair : pairs_) {
+    if (pair.prefill == prefill && pair.decode == decode) return;
+  }
+  Pair pair;
+  pair.id = next_pair_++;
+  pair.prefill = prefill;
+  pair.decode = decode;
+  const v1::ServedModel& p = workers_[prefill].status.model();
+  const v1::ServedModel& d = workers_[decode].status.model();
+  if (p.numerics_id() != d.numerics_id()) {
+    pair.state = PairState::kMismatch;
+    pair.detail = absl::StrCat("numerics ids differ: ", p.numerics_id(), " and ", d.numerics_id());
+  } else if (p.assets_fingerprint() != d.assets_fingerprint()) {
+    pair.state = PairState::kMismatch;
+    pair.detail = "tokenizer files differ";
+  }
+  if (pair.state == PairState::kMismatch) {
+    Report("pair.mismatch", absl::StrCat(workers_[prefill].id, "+", workers_[decode].id), pair.detail, true);
+  }
+  pairs_.push_back(std::move(pair));
+}
+
+WorkerTable::Pair* WorkerTable::FindPair(uint64_t id) {
+  const auto it = std::find_if(pairs_.begin(), pairs_.end(), [&](const Pair& pair) { return pair.id == id; });
+  return it == pairs_.end() ? nullptr : &*it;
+}
+
+void WorkerTable::AdvancePairs(absl::Time now) {
+  for (Pair& pair : pairs_) {
+    if (pair.state != PairState::kUnprobed && pair.state != PairState::kFailed) continue;
+    if (pair.next_probe > now || !workers_[pair.prefill].serving() || !workers_[pair.decode].serving()) continue;
+    // Without them no request could be served anyhow.
+    if (LoadedAssets(workers_[pair.decode]) == nullptr) continue;
+    pair.state = PairState::kProbing;
+    effects_.probe.push_back(MakePlacement(pair));
+  }
+}
+
+void WorkerTable::OnProbed(absl::Time now, uint64_t id, const absl::Status& status) {
+  Pair* pair = FindPair(id);
+  if (pair == nullptr || pair->state != PairState::kProbing) return;
+  const std::string name = absl::StrCat(workers_[pair->prefill].id, "+", workers_[pair->decode].id);
+  if (status.ok()) {
+    pair->state = PairState::kReady;
+    pair->failures = 0;
+    pair->detail.clear();
+    Report("pair.ready", name, "", false);
+    return;
+  }
+  const std::string detail = status.ToString();
+  if (pair->detail != detail) Report("pair.failed", name, detail, true);
+  pair->state = PairState::kFailed;
+  pair->detail = detail;
+  ++pair->failures;
+  pair->next_probe = now + Backoff(pair->failures, kMaxProbeBackoff);
+}
+
+void WorkerTable::PairBroken(absl::Time now, uint64_t id, const std::string& why) {
+  Pair* pair = FindPair(id);
+  if (pair == nullptr || pair->state != PairState::kReady) return;
+  pair->state = PairState::kUnprobed;
+  pair->detail = why;
+  pair->next_probe = now + kFirstBackoff;
+  Report("pair.broken", absl::StrCat(workers_[pair->prefill].id, "+", workers_[pair->decode].id), why, true);
+}
+
+WorkerTable::Effects WorkerTable::Advance(absl::Time now) {
+  AdvanceWorkers(now);
+  AdvanceAssets(now);
+  AdvancePairs(now);
+  return std::exchange(effects_, {});
+}
+
+bool WorkerTable::Usable(const Pair& pair) const {
+  return pair.state == PairState::kReady && workers_[pair.prefill].serving() && workers_[pair.decode].serving();
+}
+
+std::vector<WorkerRef> WorkerTable::refs() const {
+  std::vector<WorkerRef> refs;
+  for (const Worker& worker : workers_) {
+    if (worker.ref) refs.push_back(*worker.ref);
+  }
+  return refs;
+}
+
+size_t WorkerTable::ready_pairs() const {
+  return std::count_if(pairs_.begin(), pairs_.end(), [&](const Pair& pair) { return Usable(pair); });
+}
+
+}  // namespace baton::router

@@ -1,0 +1,171 @@
+// What the router knows of its workers and pairs of them, and what should be done about it. No threads, clock or I/O:
+// reports go in with the time, effects come out.
+//
+//   worker      connecting (no report yet, or its stream broke) | starting | serving | draining | lost
+//   pair        unprobed -> probing -> ready | failed (probed again after a backoff); mismatch
+//
+// A worker whose report is overdue by peer_timeout is lost: its attempts are ended, its pairs must be probed anew. One
+// that reports another epoch is a new worker, and the one before is lost. A pair is a prefill and a decode worker of
+// one model, numerics id and set of assets; a decode worker of role both is a pair with itself. Only pairs that have
+// passed a probe of the whole path serve requests.
+//
+// Not thread-safe: WorkerRegistry guards it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "baton/v1/inference.pb.h"
+#include "baton/v1/worker.pb.h"
+#include "router/model_assets.h"
+#include "router/placement.h"
+#include "router/placer.h"
+#include "router/request_spec.h"
+
+namespace baton::router {
+
+// A model as requests need it.
+struct ServedModel {
+  std::string name;
+  std::shared_ptr<const ModelAssets> assets;
+  ModelLimits limits;
+};
+
+class WorkerTable {
+ public:
+  struct Options {
+    std::vector<std::string> addresses;
+    absl::Duration peer_timeout = absl::Seconds(3);
+    uint32_t max_prompt_tokens = 0;
+  };
+
+  struct FetchAssets {  // -> OnAssets
+    size_t worker;
+    std::string fingerprint;
+  };
+  struct Event {  // for the log
+    std::string name;
+    std::string subject;
+    std::string detail;
+    bool is_bad = false;
+  };
+  struct Effects {
+    std::vector<size_t> connect;  // -> OnConnecting, then OnStatus..., OnStreamEnded
+    std::vector<FetchAssets> fetch;
+    std::vector<Placement> probe;  // -> OnProbed
+    std::vector<WorkerRef> lost;   // end the calls to them
+    std::vector<Event> events;
+  };
+
+  explicit WorkerTable(Options options);
+
+  // `connection` is how calls reach this start of the worker; asked for once per epoch.
+  using MakeConnection = std::function<std::shared_ptr<WorkerConnection>()>;
+  void OnStatus(absl::Time now, size_t worker, const v1::WorkerStatus& status, const MakeConnection& connection);
+  void OnStreamEnded(absl::Time now, size_t worker, const absl::Status& status);
+  void OnAssets(absl::Time now, const std::string& fingerprint,
+                absl::StatusOr<std::shared_ptr<const ModelAssets>> assets);
+  void OnProbed(absl::Time now, uint64_t pair, const absl::Status& status);
+  void PairBroken(absl::Time now, uint64_t pair, const std::string& why);
+
+  // What is due. Call it after each of the above, and every now and then.
+  Effects Advance(absl::Time now);
+
+  PlacementResult Place(absl::Time now, const PlacementQuery& query);
+  // An empty name stands for the only model. NOT_FOUND names those there are; UNAVAILABLE when none is known yet or no
+  // worker of it is live.
+  absl::StatusOr<ServedModel> FindModel(const std::string& name) const;
+
+  // Every worker heard of, lost ones too.
+  std::vector<WorkerRef> refs() const;
+  bool ready() const { return ready_pairs() > 0; }
+  size_t ready_pairs() const;
+  std::map<std::string, int> workers_by_state() const;  // every state, also with none in it
+  void Describe(v1::GetStatusResponse& response) const;
+  void Describe(v1::ListModelsResponse& response) const;
+
+ private:
+  // Sent there by this router and perhaps not yet in the worker's own report.
+  struct SentWork {
+    absl::Time at;
+    uint32_t tokens = 0;
+    uint32_t pages = 0;
+  };
+
+  struct Worker {
+    std::string address;
+    std::string id;  // the address until it has told its id
+    bool connecting = false;
+    bool stream_open = false;  // a report has come on the present stream
+    bool lost = false;
+    int failed_connects = 0;
+    absl::Time next_connect = absl::InfinitePast();
+    absl::Time last_heard = absl::InfinitePast();
+    std::string detail;
+    std::optional<WorkerRef> ref;  // since the first report
+    v1::WorkerStatus status;
+    std::vector<SentWork> sent;
+
+    bool live() const { return ref && !lost; }
+    bool draining() const { return live() && status.state() == v1::WORKER_STATE_DRAINING; }
+    bool serving() const { return live() && stream_open && status.state() == v1::WORKER_STATE_SERVING; }
+  };
+
+  enum class PairState { kUnprobed, kProbing, kReady, kFailed, kMismatch };
+  struct Pair {
+    uint64_t id = 0;
+    size_t prefill = 0;
+    size_t decode = 0;
+    PairState state = PairState::kUnprobed;
+    std::string detail;
+    int failures = 0;
+    absl::Time next_probe = absl::InfinitePast();
+  };
+
+  struct Assets {
+    std::shared_ptr<const ModelAssets> loaded;
+    bool fetching = false;
+    std::string error;
+    absl::Time next_fetch = absl::InfinitePast();
+  };
+
+  static const char* RoleName(v1::WorkerRole role);
+  static const char* StateName(const Worker& worker);
+  static const char* StateName(PairState state);
+
+  void Lose(Worker& worker, const std::string& why);
+  void ForgetPairsOf(size_t worker);
+  void Reconcile();
+  void AddPair(size_t prefill, size_t decode);
+  Pair* FindPair(uint64_t id);
+  bool Usable(const Pair& pair) const;
+  bool Matches(const Pair& pair, const PlacementQuery& query) const;
+  PairView View(const Pair& pair) const;
+  WorkerView View(const Worker& worker) const;
+  Placement MakePlacement(const Pair& pair) const;
+  const ModelAssets* LoadedAssets(const Worker& worker) const;
+  std::shared_ptr<const ModelAssets> AssetsOf(const std::string& model) const;
+  ModelLimits LimitsOf(const ServedModel& model) const;
+  void AdvanceWorkers(absl::Time now);
+  void AdvanceAssets(absl::Time now);
+  void AdvancePairs(absl::Time now);
+  void Report(std::string name, std::string subject, std::string detail, bool is_bad);
+
+  const Options options_;
+  std::vector<Worker> workers_;
+  std::vector<Pair> pairs_;
+  std::map<std::string, Assets> assets_;  // by fingerprint; those of live workers
+  uint64_t next_pair_ = 1;
+  uint64_t turn_ = 0;
+  Effects effects_;
+};
+
+}  // namespace baton::router

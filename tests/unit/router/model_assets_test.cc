@@ -1,0 +1,77 @@
+#include "router/model_assets.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/status_matchers.h"
+
+namespace baton::router {
+namespace {
+
+using testing::Fails;
+
+AssetFiles DemoFiles() {
+  AssetFiles files;
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
+    std::ifstream file(std::string(BATON_SOURCE_DIR) + "/models/demo-chat/" + name);
+    std::stringstream content;
+    content << file.rdbuf();
+    files[name] = content.str();
+  }
+  return files;
+}
+
+TEST(ModelAssetsTest, TheFingerprintCoversNamesSizesAndContents) {
+  // SHA-256 of "a\0" + 8 bytes of size 1 + "x", computed independently.
+  EXPECT_EQ(AssetsFingerprint({{"a", "x"}}), "d111bd52b5b0762b90ad7eee406879b07483b5f90f397270da284f6b377ff2f6");
+  const std::string reference = AssetsFingerprint({{"a", "xy"}, {"b", "z"}});
+  EXPECT_NE(reference, AssetsFingerprint({{"a", "x"}, {"b", "yz"}}));
+  EXPECT_NE(reference, AssetsFingerprint({{"a", "xy"}, {"c", "z"}}));
+  EXPECT_NE(reference, AssetsFingerprint({{"a", "xy"}}));
+}
+
+TEST(ModelAssetsTest, BuildsTheDemoModels) {
+  const AssetFiles files = DemoFiles();
+  ASSERT_OK_AND_ASSIGN(const auto assets, ModelAssets::Build(AssetsFingerprint(files), files));
+  EXPECT_EQ(assets->end_tokens, (std::vector<TokenId>{4091, 4095}));
+  EXPECT_EQ(assets->bos_text, "<|begin_of_text|>");
+  EXPECT_EQ(assets->eos_text, "<|end|>");
+  ASSERT_NE(assets->chat_template, nullptr) << assets->chat_status;
+  EXPECT_EQ(assets->tokenizer->vocab_size(), 4096);
+}
+
+TEST(ModelAssetsTest, FilesThatAreNotThoseAnnouncedAreRefused) {
+  AssetFiles files = DemoFiles();
+  const std::string fingerprint = AssetsFingerprint(files);
+  files["generation_config.json"] += " ";
+  EXPECT_TRUE(Fails(ModelAssets::Build(fingerprint, files), absl::StatusCode::kDataLoss, fingerprint));
+}
+
+TEST(ModelAssetsTest, EndTokensFallBackToTheTokenizersOwn) {
+  AssetFiles files = DemoFiles();
+  files.erase("generation_config.json");
+  ASSERT_OK_AND_ASSIGN(const auto assets, ModelAssets::Build(AssetsFingerprint(files), files));
+  EXPECT_EQ(assets->end_tokens, (std::vector<TokenId>{4095}));
+}
+
+TEST(ModelAssetsTest, ATemplateThatDoesNotParseOnlyDisablesChat) {
+  AssetFiles files = DemoFiles();
+  files["chat_template.jinja"] = "{% for";
+  ASSERT_OK_AND_ASSIGN(const auto assets, ModelAssets::Build(AssetsFingerprint(files), files));
+  EXPECT_EQ(assets->chat_template, nullptr);
+  EXPECT_TRUE(Fails(assets->chat_status, absl::StatusCode::kInvalidArgument, "chat template"));
+}
+
+TEST(ModelAssetsTest, ATokenizerThatDoesNotParseIsAnError) {
+  AssetFiles files = DemoFiles();
+  files["tokenizer.json"] = "{";
+  EXPECT_FALSE(ModelAssets::Build(AssetsFingerprint(files), files).ok());
+  files = DemoFiles();
+  files["tokenizer_config.json"] = "[]";
+  EXPECT_FALSE(ModelAssets::Build(AssetsFingerprint(files), files).ok());
+}
+
+}  // namespace
+}  // namespace baton::router

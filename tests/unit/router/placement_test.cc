@@ -1,0 +1,109 @@
+#include "router/placement.h"
+
+#include <gtest/gtest.h>
+
+namespace baton::router {
+namespace {
+
+WorkerView Worker(const std::string& id) {
+  WorkerView worker;
+  worker.key = {id, 1};
+  worker.prefill_tokens_per_second = 1000;
+  worker.max_sequences = 8;
+  worker.pages_total = 101;
+  worker.pages_free = 101;
+  worker.page_tokens = 16;
+  worker.max_context_tokens = 4096;
+  return worker;
+}
+
+PairView Pair(uint64_t id, const std::string& prefill, const std::string& decode) {
+  return {id, false, Worker(prefill), Worker(decode)};
+}
+
+const PlacementNeed kNeed{100, 200};
+
+TEST(PlacementTest, NothingToChooseFrom) { EXPECT_EQ(ChoosePair({}, kNeed, {}, 0), std::nullopt); }
+
+TEST(PlacementTest, TakesTheShorterQueue) {
+  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p2", "d1")};
+  pairs[0].prefill.waiting_tokens = 500;
+  EXPECT_EQ(ChoosePair(pairs, kNeed, {}, 0), 1u);
+  pairs[1].prefill.waiting_tokens = 600;
+  EXPECT_EQ(ChoosePair(pairs, kNeed, {}, 0), 0u);
+}
+
+TEST(PlacementTest, AFasterWorkerMayHaveTheLongerQueue) {
+  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p2", "d1")};
+  pairs[0].prefill.waiting_tokens = 1000;
+  pairs[0].prefill.prefill_tokens_per_second = 10000;
+  pairs[1].prefill.waiting_tokens = 500;
+  EXPECT_EQ(ChoosePair(pairs, kNeed, {}, 0), 0u);
+}
+
+TEST(PlacementTest, AvoidsADecodeWorkerWithoutABatchSlot) {
+  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p1", "d2")};
+  pairs[0].decode.running_sequences = 8;
+  EXPECT_EQ(ChoosePair(pairs, kNeed, {}, 0), 1u);
+}
+
+TEST(PlacementTest, AvoidsADecodeWorkerWithoutPagesForThePrompt) {
+  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p1", "d2")};
+  pairs[1].decode.pages_free = 7;  // 100 tokens need 7, and 1 to grow into
+  EXPECT_EQ(ChoosePair(pairs, kNeed, {}, 1), 0u);
+  pairs[1].decode.pages_free = 8;
+  EXPECT_EQ(ChoosePair(pairs, kNeed, {}, 1), 1u);
+}
+
+TEST(PlacementTest, AFullDecodeWorkerIsBetterThanAnEndlessQueue) {
+  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p2", "d2")};
+  pairs[0].decode.pages_free = 0;
+  pairs[1].prefill.waiting_tokens = 100000;
+  EXPECT_EQ(ChoosePair(pairs, kNeed, {}, 0), 0u);
+}
+
+TEST(PlacementTest, EqualPairsTakeTurns) {
+  const std::vector<PairView> pairs = {Pair(2, "p1", "d2"), Pair(1, "p1", "d1")};
+  EXPECT_EQ(ChoosePair(pairs, kNeed, {}, 0), 1u);  // in the order of their ids
+  EXPECT_EQ(ChoosePair(pairs, kNeed, {}, 1), 0u);
+  EXPECT_EQ(ChoosePair(pairs, kNeed, {}, 2), 1u);
+}
+
+TEST(PlacementTest, FewerRunningSequencesDecideBetweenEqualTtft) {
+  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p1", "d2")};
+  pairs[0].decode.running_sequences = 3;
+  pairs[1].decode.running_sequences = 2;
+  EXPECT_EQ(ChoosePair(pairs, kNeed, {}, 0), 1u);
+}
+
+TEST(PlacementTest, NeverTakesAWorkerToAvoid) {
+  const std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p1", "d2")};
+  const std::vector<WorkerKey> avoid_decode = {{"d1", 1}};
+  EXPECT_EQ(ChoosePair(pairs, kNeed, avoid_decode, 0), 1u);
+  const std::vector<WorkerKey> avoid_prefill = {{"p1", 1}};
+  EXPECT_EQ(ChoosePair(pairs, kNeed, avoid_prefill, 0), std::nullopt);
+  const std::vector<WorkerKey> the_one_before = {{"d1", 7}};
+  EXPECT_EQ(ChoosePair(pairs, kNeed, the_one_before, 0), 0u) << "a restarted worker is another worker";
+}
+
+TEST(PlacementTest, ASequenceMustFitBothPoolsAndTheContext) {
+  PairView pair = Pair(1, "p1", "d1");
+  EXPECT_EQ(LargestSequence(pair), 100u * 16) << "the last page is for growth";
+  EXPECT_TRUE(Fits(pair, {100, 1600}));
+  EXPECT_FALSE(Fits(pair, {100, 1601}));
+  pair.prefill.pages_total = 50;
+  EXPECT_EQ(LargestSequence(pair), 50u * 16) << "recovery prefills the output too";
+  pair.decode.max_context_tokens = 512;
+  EXPECT_EQ(LargestSequence(pair), 512u);
+  pair.decode.pages_total = 0;
+  EXPECT_EQ(LargestSequence(pair), 0u);
+}
+
+TEST(PlacementTest, PairsThatAreTooSmallAreLeftOut) {
+  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p1", "d2")};
+  pairs[0].decode.pages_total = 5;
+  EXPECT_EQ(ChoosePair(pairs, kNeed, {}, 0), 1u);
+}
+
+}  // namespace
+}  // namespace baton::router

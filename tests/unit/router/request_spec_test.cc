@@ -1,0 +1,219 @@
+#include "router/request_spec.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "fake_tokenizer.h"
+#include "tests/status_matchers.h"
+
+namespace baton::router {
+namespace {
+
+using testing::Fails;
+
+constexpr char kTemplate[] =
+    "{{ bos_token }}{% for m in messages %}"
+    "{% if m.role == 'bad' %}{{ raise_exception('unknown role') }}{% endif %}{{ m.content }}"
+    "{% endfor %}{% if add_generation_prompt %}b{% endif %}";
+
+ModelAssets Assets() {
+  ModelAssets assets;
+  assets.fingerprint = "f";
+  assets.tokenizer = std::make_unique<FakeTokenizer>(std::vector<std::string>{"a", "b", "c", "</s>"});
+  assets.chat_template = *ChatTemplate::Parse(kTemplate);
+  assets.end_tokens = {3};
+  assets.bos_text = "c";
+  return assets;
+}
+
+const ModelLimits kLimits{.vocab_size = 4, .max_context_tokens = 100, .max_sequence_tokens = 1000};
+
+v1::GenerateRequest Prompt(const std::string& text) {
+  v1::GenerateRequest request;
+  request.set_prompt(text);
+  return request;
+}
+
+// What CheckRequest and then ResolveRequest say.
+absl::Status Check(const v1::GenerateRequest& request, const ModelLimits& limits = kLimits) {
+  if (absl::Status status = CheckRequest(request); !status.ok()) return status;
+  return ResolveRequest(request, Assets(), limits, 1).status();
+}
+
+absl::StatusOr<RequestSpec> Resolve(const v1::GenerateRequest& request, const ModelAssets& assets) {
+  return ResolveRequest(request, assets, kLimits, 1);
+}
+
+TEST(RequestSpecTest, EachFieldThatCannotBeServedIsRefusedByNameAndLimit) {
+  struct Case {
+    std::function<void(v1::GenerateRequest&)> set;
+    std::vector<std::string> words;
+  };
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  using R = v1::GenerateRequest;
+  const std::vector<Case> cases = {
+      {[](R& r) { r.set_tenant("t"); }, {"tenant", "not supported"}},
+      {[](R& r) { r.set_priority(1); }, {"priority", "not supported"}},
+      {[](R& r) { r.set_cache_salt("s"); }, {"cache_salt", "not supported"}},
+      {[](R& r) { r.set_adapter_id("l"); }, {"adapter_id", "not supported"}},
+      {[](R& r) { r.set_n(2); }, {"n: 2", "1"}},
+      {[](R& r) { r.set_prompt_logprobs(0); }, {"prompt_logprobs", "not supported"}},
+      {[](R& r) { r.mutable_response_format(); }, {"response_format", "not supported"}},
+      {[](R& r) { r.add_tools(); }, {"tools", "not supported"}},
+      {[](R& r) { r.clear_prompt(); }, {"input", "prompt, chat, token_ids"}},
+      {[](R& r) { r.set_prompt(""); }, {"prompt: no tokens"}},
+      {[](R& r) { r.mutable_token_ids(); }, {"token_ids.ids: empty"}},
+      {[](R& r) { r.mutable_token_ids()->add_ids(4); }, {"token_ids.ids[0]: 4", "0 to 3"}},
+      {[](R& r) { r.mutable_token_ids()->add_ids(-1); }, {"token_ids.ids[0]: -1"}},
+      {[](R& r) { r.mutable_chat(); }, {"chat.messages: empty"}},
+      {[](R& r) { r.mutable_chat()->add_messages(); }, {"chat.messages[0].role: empty"}},
+      {[](R& r) { r.mutable_chat()->add_messages()->set_role("bad"); }, {"chat: unknown role"}},
+      {[](R& r) { r.mutable_chat()->add_messages()->add_content_parts(); }, {"chat.messages[0].content_parts"}},
+      {[](R& r) { r.mutable_chat()->add_messages()->add_tool_calls(); }, {"chat.messages[0].tool_calls"}},
+      {[](R& r) { r.mutable_chat()->add_messages()->set_tool_call_id("x"); }, {"chat.messages[0].tool_call_id"}},
+      {[](R& r) { r.set_request_label(std::string(129, 'x')); }, {"request_label: 129 bytes", "128"}},
+      {[](R& r) { r.mutable_sampling()->set_temperature(-0.1f); }, {"sampling.temperature: -0.1", "0 or more"}},
+      {[](R& r) { r.mutable_sampling()->set_temperature(kNan); }, {"sampling.temperature: nan"}},
+      {[](R& r) { r.mutable_sampling()->set_temperature(kInf); }, {"sampling.temperature: inf"}},
+      {[](R& r) { r.mutable_sampling()->set_top_k(-1); }, {"sampling.top_k: -1"}},
+      {[](R& r) { r.mutable_sampling()->set_top_p(0); }, {"sampling.top_p: 0", "more than 0"}},
+      {[](R& r) { r.mutable_sampling()->set_top_p(1.5f); }, {"sampling.top_p: 1.5"}},
+      {[](R& r) { r.mutable_sampling()->set_min_p(1.5f); }, {"sampling.min_p: 1.5"}},
+      {[](R& r) { r.mutable_sampling()->set_repetition_penalty(0); }, {"sampling.repetition_penalty: 0"}},
+      {[](R& r) { r.mutable_sampling()->set_presence_penalty(3); }, {"sampling.presence_penalty: 3", "-2 to 2"}},
+      {[](R& r) { r.mutable_sampling()->set_frequency_penalty(-3); }, {"sampling.frequency_penalty: -3"}},
+      {[](R& r) { (*r.mutable_sampling()->mutable_logit_bias())[1] = 101; }, {"sampling.logit_bias[1]: 101"}},
+      {[](R& r) { (*r.mutable_sampling()->mutable_logit_bias())[9] = 1; }, {"sampling.logit_bias", "9", "0 to 3"}},
+      {[](R& r) {
+         for (int i = 0; i < 1025; ++i) (*r.mutable_sampling()->mutable_logit_bias())[i] = 1;
+       },
+       {"sampling.logit_bias: 1025 entries", "1024"}},
+      {[](R& r) { r.mutable_sampling()->set_max_tokens(0); }, {"sampling.max_tokens: 0"}},
+      {[](R& r) { r.mutable_sampling()->set_max_tokens(99); }, {"sampling.max_tokens: 99", "at most 98", "100"}},
+      {[](R& r) {
+         r.mutable_sampling()->set_max_tokens(5);
+         r.mutable_sampling()->set_min_tokens(6);
+       },
+       {"sampling.min_tokens: 6", "5"}},
+      {[](R& r) { r.mutable_sampling()->set_min_tokens(99); }, {"sampling.min_tokens: 99", "98"}},
+      {[](R& r) { r.mutable_sampling()->add_stop(""); }, {"sampling.stop[0]: 0 bytes"}},
+      {[](R& r) { r.mutable_sampling()->add_stop(std::string(257, 'x')); }, {"sampling.stop[0]: 257 bytes", "256"}},
+      {[](R& r) {
+         for (int i = 0; i < 17; ++i) r.mutable_sampling()->add_stop("x");
+       },
+       {"sampling.stop: 17 strings", "16"}},
+      {[](R& r) { r.mutable_sampling()->add_stop_token_ids(4); }, {"sampling.stop_token_ids[0]: 4"}},
+      {[](R& r) {
+         for (int i = 0; i < 65; ++i) r.mutable_sampling()->add_stop_token_ids(1);
+       },
+       {"sampling.stop_token_ids: 65 ids", "64"}},
+      {[](R& r) { r.mutable_sampling()->set_logprobs(21); }, {"sampling.logprobs: 21", "20"}},
+  };
+  for (const Case& one : cases) {
+    v1::GenerateRequest request = Prompt("ab");
+    one.set(request);
+    const absl::Status status = Check(request);
+    for (const std::string& words : one.words) {
+      EXPECT_TRUE(Fails(status, absl::StatusCode::kInvalidArgument, words)) << request.ShortDebugString();
+    }
+  }
+}
+
+TEST(RequestSpecTest, OneChoiceMayBeAskedFor) {
+  v1::GenerateRequest request = Prompt("ab");
+  request.set_n(1);
+  EXPECT_OK(Check(request));
+}
+
+TEST(RequestSpecTest, ThePromptMustLeaveRoomForAToken) {
+  EXPECT_OK(Check(Prompt(std::string(99, 'a'))));
+  EXPECT_TRUE(Fails(Check(Prompt(std::string(100, 'a'))), absl::StatusCode::kInvalidArgument,
+                    "prompt: 100 tokens; expected fewer than 100 (the model's context)"));
+  ModelLimits small_pool = kLimits;
+  small_pool.max_sequence_tokens = 50;
+  EXPECT_TRUE(Fails(Check(Prompt(std::string(60, 'a')), small_pool), absl::StatusCode::kInvalidArgument,
+                    "fewer than 50 (what the workers' KV pages hold)"));
+  ModelLimits short_prompts = kLimits;
+  short_prompts.max_prompt_tokens = 10;
+  EXPECT_TRUE(Fails(Check(Prompt(std::string(11, 'a')), short_prompts), absl::StatusCode::kInvalidArgument,
+                    "prompt: 11 tokens; expected at most 10 (max-prompt-tokens)"));
+}
+
+TEST(RequestSpecTest, UnsetFieldsTakeTheModelsDefaultsThenOurs) {
+  ModelAssets assets = Assets();
+  ASSERT_OK_AND_ASSIGN(const RequestSpec plain, Resolve(Prompt("ab"), assets));
+  EXPECT_EQ(plain.prompt, (std::vector<TokenId>{0, 1}));
+  EXPECT_EQ(plain.sampling.temperature(), 1);
+  EXPECT_EQ(plain.sampling.top_p(), 1);
+  EXPECT_EQ(plain.sampling.repetition_penalty(), 1);
+  EXPECT_EQ(plain.sampling.max_tokens(), 98u) << "what fits the context";
+  EXPECT_EQ(plain.sampling.seed(), 1u) << "the drawn one";
+  EXPECT_FALSE(plain.sampling.has_logprobs());
+  EXPECT_TRUE(plain.skip_special_tokens);
+
+  assets.generation.temperature = 0.5;
+  assets.generation.top_k = 40;
+  assets.generation.top_p = 0.0;
+  ASSERT_OK_AND_ASSIGN(const RequestSpec model, Resolve(Prompt("ab"), assets));
+  EXPECT_EQ(model.sampling.temperature(), 0.5f);
+  EXPECT_EQ(model.sampling.top_k(), 40);
+  EXPECT_EQ(model.sampling.top_p(), 1) << "0 in a file means nothing is cut";
+
+  assets.generation.do_sample = false;
+  ASSERT_OK_AND_ASSIGN(const RequestSpec greedy, Resolve(Prompt("ab"), assets));
+  EXPECT_EQ(greedy.sampling.temperature(), 0);
+
+  v1::GenerateRequest request = Prompt("ab");
+  request.mutable_sampling()->set_temperature(2);
+  request.mutable_sampling()->set_top_k(0);
+  request.mutable_sampling()->set_seed(9);
+  request.mutable_sampling()->set_logprobs(0);
+  ASSERT_OK_AND_ASSIGN(const RequestSpec own, Resolve(request, assets));
+  EXPECT_EQ(own.sampling.temperature(), 2);
+  EXPECT_EQ(own.sampling.top_k(), 0);
+  EXPECT_EQ(own.sampling.seed(), 9u);
+  EXPECT_TRUE(own.sampling.has_logprobs());
+}
+
+TEST(RequestSpecTest, StopTokensAreTheClientsAndUnlessIgnoredTheModels) {
+  const ModelAssets assets = Assets();
+  v1::GenerateRequest request = Prompt("ab");
+  request.mutable_sampling()->add_stop_token_ids(2);
+  request.mutable_sampling()->add_stop_token_ids(2);
+  const auto stops = [&] {
+    const absl::StatusOr<RequestSpec> spec = Resolve(request, assets);
+    const auto& ids = spec->sampling.stop_token_ids();
+    return std::vector<TokenId>(ids.begin(), ids.end());
+  };
+  EXPECT_EQ(stops(), (std::vector<TokenId>{2, 3}));
+  request.mutable_sampling()->set_ignore_eos(true);
+  EXPECT_EQ(stops(), (std::vector<TokenId>{2}));
+}
+
+TEST(RequestSpecTest, ChatIsRenderedWithTheGenerationPrompt) {
+  const ModelAssets assets = Assets();
+  v1::GenerateRequest request;
+  v1::ChatMessage& message = *request.mutable_chat()->add_messages();
+  message.set_role("user");
+  message.set_content("a");
+  ASSERT_OK_AND_ASSIGN(const RequestSpec spec, Resolve(request, assets));
+  EXPECT_EQ(spec.prompt, (std::vector<TokenId>{2, 0, 1})) << "bos, content, generation prompt";
+}
+
+TEST(RequestSpecTest, AModelWithoutATemplateOnlyLacksChat) {
+  ModelAssets assets = Assets();
+  assets.chat_template = nullptr;
+  assets.chat_status = absl::InvalidArgumentError("the model has no chat template");
+  v1::GenerateRequest request;
+  request.mutable_chat()->add_messages()->set_role("user");
+  EXPECT_TRUE(
+      Fails(Resolve(request, assets), absl::StatusCode::kInvalidArgument, "chat: the model has no chat template"));
+  EXPECT_OK(Resolve(Prompt("ab"), assets));
+}
+
+}  // namespace
+}  // namespace baton::router

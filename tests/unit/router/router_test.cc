@@ -1,0 +1,434 @@
+// The whole router in this process, between a client and fake workers, over real gRPC.
+#include "router/router.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "baton/v1/inference.grpc.pb.h"
+#include "fake_worker.h"
+#include "tests/status_matchers.h"
+
+namespace baton::router {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(30);  // liveness only: nothing is measured
+
+AssetFiles DemoAssets() {
+  AssetFiles files;
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
+    std::ifstream file(std::string(BATON_SOURCE_DIR) + "/models/demo-chat/" + name);
+    std::stringstream content;
+    content << file.rdbuf();
+    files[name] = content.str();
+  }
+  return files;
+}
+
+struct Answer {
+  grpc::Status status;
+  std::vector<TokenId> tokens;
+  std::string text;
+  std::optional<v1::Finish> finish;
+  std::string retry_after_ms;
+};
+
+class RouterTest : public ::testing::Test {
+ protected:
+  RouterTest() {
+    options_.listen = "127.0.0.1:0";
+    options_.metrics_listen = "";
+    options_.peer_timeout = absl::Milliseconds(500);
+    options_.heartbeat_interval = absl::Milliseconds(100);
+  }
+  ~RouterTest() override {
+    heart_.reset();
+    router_.reset();
+    workers_.clear();
+  }
+
+  FakeWorker& AddWorker(const std::string& id, v1::WorkerRole role, const std::string& listen = "127.0.0.1:0") {
+    workers_.push_back(std::make_unique<FakeWorker>(FakeWorkerOptions{id, role, listen, assets_, ""}, handoffs_));
+    return *workers_.back();
+  }
+  void StartRouter() {
+    for (const auto& worker : workers_) options_.workers.push_back(worker->address());
+    ASSERT_OK_AND_ASSIGN(router_, Router::Start(options_));
+    channel_ = MakeChannel(absl::StrCat("127.0.0.1:", router_->port()));
+    client_ = v1::Inference::NewStub(channel_);
+    admin_ = v1::Admin::NewStub(channel_);
+    // Workers heartbeat by themselves in life; here the test does it.
+    heart_ = std::make_unique<Heart>(workers_);
+  }
+  void StartReadyRouter() {
+    StartRouter();
+    ASSERT_TRUE(WaitFor([&] { return router_->ready(); }));
+  }
+
+  static bool WaitFor(const std::function<bool()>& condition) {
+    const absl::Time deadline = absl::Now() + kPatience;
+    while (!condition()) {
+      if (absl::Now() > deadline) return false;
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    return true;
+  }
+
+  static v1::GenerateRequest Request(uint32_t max_tokens) {
+    v1::GenerateRequest request;
+    for (int id = 100; id < 120; ++id) request.mutable_token_ids()->add_ids(id);
+    request.mutable_sampling()->set_max_tokens(max_tokens);
+    request.mutable_sampling()->set_ignore_eos(true);
+    return request;
+  }
+
+  // Runs a request to its end. `on_tokens` sees how many tokens there are after each chunk.
+  Answer Generate(
+      const v1::GenerateRequest& request, grpc::ClientContext& context,
+      const std::function<void(size_t)>& on_tokens = [](size_t) {}) {
+    Answer answer;
+    const auto reader = client_->Generate(&context, request);
+    v1::GenerateResponse response;
+    while (reader->Read(&response)) {
+      if (response.has_finish()) {
+        answer.finish = response.finish();
+        continue;
+      }
+      const v1::Chunk& chunk = response.chunk();
+      EXPECT_EQ(chunk.output_index(), answer.tokens.size());
+      answer.tokens.insert(answer.tokens.end(), chunk.token_ids().begin(), chunk.token_ids().end());
+      answer.text += chunk.text();
+      on_tokens(answer.tokens.size());
+    }
+    answer.status = reader->Finish();
+    const auto hint = context.GetServerTrailingMetadata().find("retry-after-ms");
+    if (hint != context.GetServerTrailingMetadata().end()) {
+      answer.retry_after_ms.assign(hint->second.data(), hint->second.size());
+    }
+    return answer;
+  }
+  Answer Generate(const v1::GenerateRequest& request) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+    return Generate(request, context);
+  }
+
+  static void ExpectCanned(const Answer& answer, uint32_t count) {
+    EXPECT_TRUE(answer.status.ok()) << answer.status.error_message();
+    std::vector<TokenId> expected;
+    for (uint32_t i = 0; i < count; ++i) expected.push_back(CannedToken(i));
+    EXPECT_EQ(answer.tokens, expected);
+    ASSERT_TRUE(answer.finish.has_value());
+    EXPECT_EQ(answer.finish->usage().completion_tokens(), count);
+  }
+
+  v1::GetStatusResponse Status() {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+    v1::GetStatusResponse response;
+    EXPECT_TRUE(admin_->GetStatus(&context, {}, &response).ok());
+    return response;
+  }
+
+  // A decode script: `count` tokens of the answer, then nothing more.
+  static FakeWorker::DecodeScript StallAfter(uint32_t count) {
+    return [count](const v1::DecodeRequest& request, const std::shared_ptr<DecodeStream>& stream) {
+      const auto from = static_cast<uint32_t>(request.header().prior_output_token_ids_size());
+      stream->Send(FakeWorker::Tokens(from, from + count));
+    };
+  }
+
+  // Keeps the workers' statuses coming.
+  class Heart {
+   public:
+    explicit Heart(std::vector<std::unique_ptr<FakeWorker>>& workers)
+        : thread_([this, &workers] {
+            while (!stopped_) {
+              {
+                MutexLock lock(mutex_);
+                for (const auto& worker : workers) {
+                  if (worker != nullptr) worker->Heartbeat();
+                }
+              }
+              absl::SleepFor(absl::Milliseconds(50));
+            }
+          }) {}
+    ~Heart() {
+      stopped_ = true;
+      thread_.join();
+    }
+    Mutex& mutex() { return mutex_; }
+
+   private:
+    Mutex mutex_;  // guards the list of workers
+    std::atomic<bool> stopped_ = false;
+    std::thread thread_;
+  };
+
+  void Kill(size_t worker) {
+    std::unique_ptr<FakeWorker> dying;
+    {
+      MutexLock lock(heart_->mutex());
+      dying = std::move(workers_[worker]);
+    }
+  }
+
+  AssetFiles assets_ = DemoAssets();
+  RouterOptions options_;
+  Handoffs handoffs_;
+  std::vector<std::unique_ptr<FakeWorker>> workers_;
+  std::unique_ptr<Router> router_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Inference::Stub> client_;
+  std::unique_ptr<v1::Admin::Stub> admin_;
+  std::unique_ptr<Heart> heart_;
+};
+
+TEST_F(RouterTest, StreamsAnAnswerThroughAPairOfWorkers) {
+  AddWorker("p1", v1::WORKER_ROLE_PREFILL);
+  AddWorker("d1", v1::WORKER_ROLE_DECODE);
+  StartReadyRouter();
+  const Answer answer = Generate(Request(50));
+  ExpectCanned(answer, 50);
+  EXPECT_FALSE(answer.text.empty());
+  EXPECT_EQ(answer.finish->reason(), v1::FINISH_REASON_LENGTH);
+  EXPECT_EQ(answer.finish->usage().prompt_tokens(), 20u);
+  ASSERT_EQ(answer.finish->attempts_size(), 1);
+  EXPECT_EQ(answer.finish->attempts(0).prefill_worker(), "p1");
+  EXPECT_EQ(answer.finish->attempts(0).decode_worker(), "d1");
+  EXPECT_EQ(answer.finish->attempts(0).kv_bytes(), 4096u);
+}
+
+TEST_F(RouterTest, AWorkerOfBothRolesServesAlone) {
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  ExpectCanned(Generate(Request(5)), 5);
+}
+
+TEST_F(RouterTest, ADecodeWorkersDeathIsUnseenButForAPause) {
+  AddWorker("p1", v1::WORKER_ROLE_PREFILL);
+  AddWorker("d1", v1::WORKER_ROLE_DECODE);
+  AddWorker("d2", v1::WORKER_ROLE_DECODE);
+  StartReadyRouter();
+  ASSERT_TRUE(WaitFor([&] { return Status().pairs(0).state() == "ready" && Status().pairs(1).state() == "ready"; }));
+  for (size_t i = 1; i <= 2; ++i) workers_[i]->SetDecodeScript(StallAfter(3));
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+  bool killed = false;
+  const Answer answer = Generate(Request(20), context, [&](size_t tokens) {
+    if (tokens < 3 || std::exchange(killed, true)) return;
+    const size_t serving = workers_[1]->decode_calls() > 0 ? 1 : 2;
+    workers_[3 - serving]->SetDecodeScript(nullptr);
+    Kill(serving);
+  });
+  ExpectCanned(answer, 20);
+  ASSERT_EQ(answer.finish->attempts_size(), 2);
+  EXPECT_EQ(answer.finish->attempts(0).ended_by(), "decode_lost");
+  EXPECT_NE(answer.finish->attempts(0).decode_worker(), answer.finish->attempts(1).decode_worker());
+}
+
+TEST_F(RouterTest, ASilentWorkersAttemptsMoveOn) {
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  AddWorker("b2", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  ASSERT_TRUE(WaitFor([&] { return Status().pairs(0).state() == "ready" && Status().pairs(1).state() == "ready"; }));
+  for (const auto& worker : workers_) worker->SetDecodeScript(StallAfter(3));
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+  size_t serving = 0;
+  bool silenced = false;
+  const Answer answer = Generate(Request(20), context, [&](size_t tokens) {
+    if (tokens < 3 || std::exchange(silenced, true)) return;
+    serving = workers_[0]->decode_calls() > 0 ? 0 : 1;
+    workers_[1 - serving]->SetDecodeScript(nullptr);
+    workers_[serving]->FallSilent();
+  });
+  ExpectCanned(answer, 20);
+  EXPECT_EQ(Status().workers(static_cast<int>(serving)).state(), "lost");
+  workers_[serving]->Speak();
+  EXPECT_TRUE(WaitFor([&] { return Status().workers(static_cast<int>(serving)).state() == "serving"; }));
+}
+
+TEST_F(RouterTest, ARestartedWorkerIsTakenBack) {
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  const std::string address = workers_[0]->address();
+  Kill(0);
+  EXPECT_TRUE(WaitFor([&] { return !router_->ready(); }));
+  {
+    MutexLock lock(heart_->mutex());
+    AddWorker("b1", v1::WORKER_ROLE_BOTH, address);
+  }
+  EXPECT_TRUE(WaitFor([&] { return router_->ready(); }));
+  ExpectCanned(Generate(Request(5)), 5);
+}
+
+TEST_F(RouterTest, AssetsWithAnotherFingerprintAreNotUsed) {
+  workers_.push_back(std::make_unique<FakeWorker>(
+      FakeWorkerOptions{"b1", v1::WORKER_ROLE_BOTH, "127.0.0.1:0", assets_, std::string(64, '0')}, handoffs_));
+  StartRouter();
+  EXPECT_TRUE(WaitFor([&] { return Status().workers(0).detail().find("fingerprint") != std::string::npos; }));
+  EXPECT_FALSE(router_->ready());
+  EXPECT_EQ(Generate(Request(5)).status.error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(RouterTest, AClientsCancelReachesTheWorkers) {
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  workers_[0]->SetDecodeScript(StallAfter(3));
+  grpc::ClientContext context;
+  const Answer answer = Generate(Request(20), context, [&](size_t tokens) {
+    if (tokens >= 3) context.TryCancel();
+  });
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_TRUE(WaitFor([&] { return workers_[0]->open_calls() == 0; }));
+  EXPECT_TRUE(WaitFor([&] { return Status().running_requests() == 0; }));
+}
+
+TEST_F(RouterTest, ADeadlineEndsTheRequestAndReachesTheWorkers) {
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  workers_[0]->SetDecodeScript(StallAfter(3));
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Milliseconds(300)));
+  EXPECT_EQ(Generate(Request(20), context).status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(WaitFor([&] { return workers_[0]->open_calls() == 0; }));
+}
+
+TEST_F(RouterTest, ARequestWithoutADeadlineGetsTheDefault) {
+  options_.default_deadline = absl::Milliseconds(300);
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  workers_[0]->SetDecodeScript(StallAfter(3));
+  grpc::ClientContext context;
+  EXPECT_EQ(Generate(Request(20), context).status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+}
+
+TEST_F(RouterTest, RequestsBeyondTheLimitAreRefusedWithAHint) {
+  options_.max_requests = 1;
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  workers_[0]->SetDecodeScript(StallAfter(3));
+  grpc::ClientContext context;
+  Answer second;
+  Generate(Request(20), context, [&](size_t tokens) {
+    if (tokens < 3) return;
+    second = Generate(Request(1));
+    context.TryCancel();
+  });
+  EXPECT_EQ(second.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(second.retry_after_ms, "1000");
+}
+
+TEST_F(RouterTest, DrainingRefusesNewRequestsAndLetsTheOthersFinish) {
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  std::shared_ptr<DecodeStream> held;
+  workers_[0]->SetDecodeScript([&](const v1::DecodeRequest&, const std::shared_ptr<DecodeStream>& stream) {
+    held = stream;
+    stream->Send(FakeWorker::Tokens(0, 3));
+  });
+  grpc::ClientContext context;
+  bool drained = false;
+  const Answer answer = Generate(Request(20), context, [&](size_t tokens) {
+    if (tokens < 3 || std::exchange(drained, true)) return;
+    router_->StartDraining();
+    EXPECT_EQ(Generate(Request(1)).status.error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_FALSE(router_->WaitDrained(absl::Now()));
+    held->Send(FakeWorker::Tokens(3, 20));
+    held->Send(FakeWorker::Finished());
+    held->End();
+  });
+  ExpectCanned(answer, 20);
+  EXPECT_TRUE(router_->WaitDrained(absl::Now() + kPatience));
+}
+
+TEST_F(RouterTest, AStopStringEndsTheAnswerAndTheWorkersCall) {
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  workers_[0]->SetDecodeScript(StallAfter(20));
+  const Answer whole = Generate([] {
+    v1::GenerateRequest request = Request(20);
+    return request;
+  }());
+  // The text of tokens 5 and 6 of the same answer.
+  v1::DetokenizeRequest detokenize;
+  detokenize.add_token_ids(CannedToken(5));
+  detokenize.add_token_ids(CannedToken(6));
+  v1::DetokenizeResponse stop;
+  grpc::ClientContext context;
+  ASSERT_TRUE(client_->Detokenize(&context, detokenize, &stop).ok());
+  v1::GenerateRequest request = Request(40);
+  request.mutable_sampling()->add_stop(stop.text());
+  const Answer answer = Generate(request);
+  ASSERT_TRUE(answer.finish.has_value()) << answer.status.error_message();
+  EXPECT_EQ(answer.finish->stop_string(), stop.text());
+  EXPECT_EQ(answer.tokens.size(), 7u);
+  EXPECT_EQ(answer.text, whole.text.substr(0, whole.text.find(stop.text())));
+  EXPECT_TRUE(WaitFor([&] { return workers_[0]->open_calls() == 0; }));
+}
+
+TEST_F(RouterTest, TokenizesDetokenizesAndListsModels) {
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  v1::TokenizeRequest tokenize;
+  tokenize.set_prompt("Hello there");
+  v1::TokenizeResponse tokens;
+  grpc::ClientContext first;
+  ASSERT_TRUE(client_->Tokenize(&first, tokenize, &tokens).ok());
+  ASSERT_GT(tokens.token_ids_size(), 1);
+  EXPECT_EQ(tokens.token_ids(0), 4090) << "BOS";
+
+  v1::DetokenizeRequest detokenize;
+  *detokenize.mutable_token_ids() = tokens.token_ids();
+  v1::DetokenizeResponse text;
+  grpc::ClientContext second;
+  ASSERT_TRUE(client_->Detokenize(&second, detokenize, &text).ok());
+  EXPECT_EQ(text.text(), "Hello there");
+  detokenize.add_token_ids(1 << 20);
+  grpc::ClientContext third;
+  EXPECT_EQ(client_->Detokenize(&third, detokenize, &text).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+
+  tokenize.mutable_chat()->add_messages()->set_role("user");
+  grpc::ClientContext fourth;
+  ASSERT_TRUE(client_->Tokenize(&fourth, tokenize, &tokens).ok());
+  EXPECT_NE(tokens.rendered().find("<|user|>"), std::string::npos);
+
+  v1::ListModelsResponse models;
+  grpc::ClientContext fifth;
+  ASSERT_TRUE(client_->ListModels(&fifth, {}, &models).ok());
+  ASSERT_EQ(models.models_size(), 1);
+  EXPECT_EQ(models.models(0).name(), "demo");
+  EXPECT_TRUE(models.models(0).ready());
+}
+
+TEST_F(RouterTest, RefusalsNameTheField) {
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  v1::GenerateRequest unknown = Request(5);
+  unknown.set_model("other");
+  EXPECT_EQ(Generate(unknown).status.error_code(), grpc::StatusCode::NOT_FOUND);
+  v1::GenerateRequest tenant = Request(5);
+  tenant.set_tenant("t");
+  const grpc::Status status = Generate(tenant).status;
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("tenant"), std::string::npos);
+  EXPECT_EQ(Generate(Request(1 << 20)).status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(RouterTest, APortInUseIsSaid) {
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  options_.listen = workers_[0]->address();
+  EXPECT_TRUE(testing::Fails(Router::Start(options_), absl::StatusCode::kUnavailable, options_.listen));
+}
+
+}  // namespace
+}  // namespace baton::router
