@@ -1,0 +1,31 @@
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+
+namespace baton {
+
+int Report(const Console& console, const char* command, const absl::Status& status, ExitCode code) {
+  if (console.interrupt->triggered()) return kExitInterrupted;
+  *console.err << "baton " << command << ": " << status.message() << std::endl;
+  return code;
+}
+
+int RunBaton(int argc, const char* const* argv, const Console& console) {
+  CLI::App app("Talks to a Baton router.", "baton");
+  app.set_version_flag("--version", BATON_VERSION);
+  app.require_subcommand(1);
+  Command chosen;
+  AddGenerateCommand(app, console, &chosen);
+  AddChatCommand(app, console, &chosen);
+  AddStatusCommand(app, console, &chosen);
+  AddBenchCommand(app, console, &chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error, *console.out, *console.err) == 0 ? kExitOk : kExitUsage;
+  }
+  return chosen();
+}
+
+}  // namespace baton

@@ -1,0 +1,112 @@
+#include "cli/client.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/interrupt.h"
+#include "common/grpc.h"
+
+namespace baton {
+namespace {
+
+void SetTimeout(grpc::ClientContext& context, absl::Duration timeout) {
+  if (timeout < absl::InfiniteDuration()) context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+}
+
+// Why `channel` could not connect: gRPC keeps the reason for the next call that fails on it.
+std::string ConnectFailure(const std::string& target, const std::shared_ptr<grpc::Channel>& channel) {
+  grpc::ClientContext context;
+  SetTimeout(context, absl::Seconds(1));
+  v1::ListModelsResponse unused;
+  const grpc::Status status = v1::Inference::NewStub(channel)->ListModels(&context, {}, &unused);
+  const std::string reason = status.error_message();
+  if (absl::StrContains(reason, "Connection refused")) {
+    return absl::StrCat("nothing listens at ", target, " (connection refused): is baton-router running there? ",
+                        "--target HOST:PORT names another place");
+  }
+  if (absl::StrContains(reason, "DNS resolution failed") || absl::StrContains(reason, "resolve")) {
+    return absl::StrCat("cannot resolve ", target, ": expected --target HOST:PORT (", reason, ")");
+  }
+  return absl::StrCat("cannot connect to ", target, ": ", reason);
+}
+
+}  // namespace
+
+Client::Client(std::string target, const std::shared_ptr<grpc::Channel>& channel)
+    : target_(std::move(target)), inference_(v1::Inference::NewStub(channel)), admin_(v1::Admin::NewStub(channel)) {}
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& target, absl::Duration timeout,
+                                                        Interrupt& interrupt) {
+  const std::shared_ptr<grpc::Channel> channel = MakeChannel(target);
+  const absl::Time deadline = absl::Now() + timeout;
+  while (true) {
+    const grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);
+    if (state == GRPC_CHANNEL_READY) return std::unique_ptr<Client>(new Client(target, channel));
+    if (interrupt.triggered()) return absl::CancelledError("interrupted");
+    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN) {
+      return absl::UnavailableError(ConnectFailure(target, channel));
+    }
+    if (absl::Now() >= deadline) {
+      return absl::UnavailableError(absl::StrCat("no answer from ", target, " within ", absl::FormatDuration(timeout),
+                                                 ": is it a baton-router, and reachable from here?"));
+    }
+    // In slices, so that an interrupt is seen.
+    channel->WaitForStateChange(state, absl::ToChronoTime(std::min(deadline, absl::Now() + absl::Milliseconds(100))));
+  }
+}
+
+absl::StatusOr<v1::Finish> Client::Generate(const v1::GenerateRequest& request, absl::Duration timeout,
+                                            Interrupt& interrupt,
+                                            absl::FunctionRef<bool(const v1::GenerateResponse&)> on_message) {
+  grpc::ClientContext context;
+  SetTimeout(context, timeout);
+  std::optional<v1::Finish> finish;
+  grpc::Status status;
+  {
+    const Interrupt::Scope scope(interrupt, [&context] { context.TryCancel(); });
+    const auto reader = inference_->Generate(&context, request);
+    v1::GenerateResponse response;
+    while (reader->Read(&response)) {
+      if (response.has_finish()) finish = response.finish();
+      if (!on_message(response)) context.TryCancel();
+    }
+    status = reader->Finish();
+  }
+  if (!status.ok()) {
+    if (interrupt.triggered()) return absl::CancelledError("interrupted");
+    return Explain(status);
+  }
+  if (!finish.has_value()) {
+    return absl::InternalError(absl::StrCat(target_, " ended the stream without its finish message"));
+  }
+  return *std::move(finish);
+}
+
+absl::StatusOr<v1::GetStatusResponse> Client::GetStatus(absl::Duration timeout) {
+  grpc::ClientContext context;
+  SetTimeout(context, timeout);
+  v1::GetStatusResponse response;
+  const grpc::Status status = admin_->GetStatus(&context, {}, &response);
+  if (!status.ok()) return Explain(status);
+  return response;
+}
+
+absl::StatusOr<v1::ListModelsResponse> Client::ListModels(absl::Duration timeout) {
+  grpc::ClientContext context;
+  SetTimeout(context, timeout);
+  v1::ListModelsResponse response;
+  const grpc::Status status = inference_->ListModels(&context, {}, &response);
+  if (!status.ok()) return Explain(status);
+  return response;
+}
+
+absl::Status Client::Explain(const grpc::Status& status) const {
+  const absl::Status plain = FromGrpc(status);
+  return absl::Status(
+      plain.code(), absl::StrCat(target_, " answered ", absl::StatusCodeToString(plain.code()), ": ", plain.message()));
+}
+
+}  // namespace baton

@@ -1,0 +1,19 @@
+#include "cli/json_line.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include "cli/utf8.h"
+
+namespace baton {
+
+std::string ToJsonLine(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;
+  std::string json;
+  // Fails only for well-known types with contents that have no JSON form; the API uses none.
+  (void)google::protobuf::util::MessageToJsonString(message, &json, options);
+  return ReplaceInvalidUtf8(json);
+}
+
+}  // namespace baton

@@ -1,0 +1,17 @@
+#include <unistd.h>
+
+#include <iostream>
+
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+
+int main(int argc, char** argv) {
+  baton::Interrupt interrupt;
+  const baton::SignalWatcher watcher(interrupt);
+  const baton::Console console = {.input_fd = STDIN_FILENO,
+                                  .input_is_terminal = isatty(STDIN_FILENO) != 0,
+                                  .out = &std::cout,
+                                  .err = &std::cerr,
+                                  .interrupt = &interrupt};
+  return baton::RunBaton(argc, argv, console);
+}

@@ -1,0 +1,183 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, starts a router, a prefill worker and a decode worker as separate processes, and
+# streams answers of the bundled demo model. Everything it started is gone when it ends.
+set -euo pipefail
+
+# shellcheck source=deploy/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+usage() {
+  cat <<EOF
+usage: deploy/demo.sh [--once] [--prompt TEXT] [--model DIR] [--port N]
+
+  --once         answer one prompt and end; otherwise take more prompts, one per line, until Ctrl-C or Ctrl-D
+  --prompt TEXT  the first prompt (default: "$prompt")
+  --model DIR    a model folder in Hugging Face form (default: the bundled demo model)
+  --port N       the first of seven consecutive ports on the loopback (default: 50051, or \$BATON_PORT)
+
+With \$BATON_BIN set to a folder with Baton's binaries, nothing is installed or built.
+EOF
+}
+
+once=0
+prompt="What does Baton do?"
+model=$root/models/demo-chat
+# A model this small gains nothing from more.
+max_threads=4
+port=${BATON_PORT:-50051}
+while [ $# -gt 0 ]; do
+  case $1 in
+    --once) once=1 ;;
+    --prompt | --model | --port)
+      [ $# -ge 2 ] || die "$1 expects a value." "--help shows all options."
+      case $1 in
+        --prompt) prompt=$2 ;;
+        --model) model=$2 max_threads=1024 ;;
+        --port) port=$2 ;;
+      esac
+      shift
+      ;;
+    -h | --help) usage; exit 0 ;;
+    *) die "unknown option $1." "--help shows all options." ;;
+  esac
+  shift
+done
+[ -f "$model/config.json" ] || die "$model is not a model folder: it has no config.json."
+if ! [[ $port =~ ^[0-9]+$ ]] || [ "$port" -lt 1 ] || [ "$port" -gt 65529 ]; then
+  die "--port $port: expected a number from 1 to 65529"
+fi
+
+names=(router prefill decode)
+declare -A pids=()
+work=
+
+# Runs on every way out. What a SIGKILL of this script leaves behind gets its SIGTERM from the kernel (see start).
+cleanup() {
+  local code=$? pid deadline
+  trap '' INT TERM
+  for pid in "${pids[@]}"; do kill -TERM "$pid" 2>/dev/null || true; done
+  deadline=$((SECONDS + 5))
+  for pid in "${pids[@]}"; do
+    while kill -0 "$pid" 2>/dev/null && [ $SECONDS -lt $deadline ]; do sleep 0.05; done
+    kill -KILL "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+  done
+  if [ -n "$work" ]; then rm -rf "$work"; fi
+  exit "$code"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# start NAME BINARY ARGUMENT...: in the background, with its output in $work/NAME.log.
+start() {
+  local name=$1 binary=$2
+  shift 2
+  setpriv --pdeathsig TERM -- "$bin/$binary" "$@" </dev/null >"$work/$name.log" 2>&1 &
+  pids[$name]=$!
+}
+
+# fail_with_log NAME WHAT-FAILED WHAT-TO-DO: shows the end of that process's log first.
+fail_with_log() {
+  local name=$1
+  shift
+  printf '\nThe last lines of the %s:\n' "$name" >&2
+  tail -n 20 "$work/$name.log" | sed 's/^/    /' >&2
+  die "$@"
+}
+
+check_ports() {
+  local p
+  for p in $(seq "$port" $((port + 6))); do
+    if (exec 3<>"/dev/tcp/127.0.0.1/$p") 2>/dev/null; then
+      die "port $p is in use." "Stop what listens there, or choose other ports: deploy/demo.sh --port N"
+    fi
+  done
+}
+
+# The CPUs this process may use, one per line.
+usable_cpus() {
+  local range
+  for range in $(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr ',' ' '); do
+    seq "${range%-*}" "${range#*-}"
+  done
+}
+
+# Sets compute_prefill and compute_decode: half of the cores for each worker, so that they do not slow each other down.
+split_cores() {
+  local cpus half
+  mapfile -t cpus < <(usable_cpus)
+  half=$((${#cpus[@]} / 2))
+  if [ "$half" -eq 0 ]; then
+    compute_prefill=(--threads=1)
+    compute_decode=(--threads=1)
+    return
+  fi
+  if [ "$half" -gt "$max_threads" ]; then half=$max_threads; fi
+  compute_prefill=("--cpus=$(IFS=,; echo "${cpus[*]:0:half}")")
+  compute_decode=("--cpus=$(IFS=,; echo "${cpus[*]:half:half}")")
+}
+
+start_processes() {
+  local worker=(--model="$model" --secret-file="$work/secret" --drain-timeout=1s)
+  (umask 077 && od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$work/secret")
+  split_cores
+  start prefill baton-prefill "${worker[@]}" "${compute_prefill[@]}" --worker-id=prefill-0 \
+    --listen="127.0.0.1:$((port + 1))" --metrics-listen="127.0.0.1:$((port + 5))"
+  start decode baton-decode "${worker[@]}" "${compute_decode[@]}" --worker-id=decode-0 \
+    --listen="127.0.0.1:$((port + 2))" --handoff-listen="127.0.0.1:$((port + 3))" \
+    --metrics-listen="127.0.0.1:$((port + 6))"
+  start router baton-router --listen="127.0.0.1:$port" --metrics-listen="127.0.0.1:$((port + 4))" \
+    --workers="127.0.0.1:$((port + 1)),127.0.0.1:$((port + 2))" --drain-timeout=1s
+}
+
+wait_until_ready() {
+  local limit=120 name deadline
+  deadline=$((SECONDS + limit))
+  until "$bin/baton" status --target "127.0.0.1:$port" --wait 1s >"$work/status.log" 2>&1; do
+    for name in "${names[@]}"; do
+      kill -0 "${pids[$name]}" 2>/dev/null ||
+        fail_with_log "$name" "the $name ended before it was ready." "Its last lines above say why."
+    done
+    if [ $SECONDS -ge $deadline ]; then
+      cat "$work/status.log" >&2
+      "$bin/baton" status --target "127.0.0.1:$port" >&2 || true
+      fail_with_log router "not ready within $limit seconds." "The table above says which worker is missing."
+    fi
+  done
+}
+
+answer() {
+  printf '\n> %s\n' "$1"
+  "$bin/baton" generate --target "127.0.0.1:$port" --chat "$1" --temperature 0 --summary
+}
+
+# One prompt per line, from the terminal or whatever stdin is.
+answer_more() {
+  local line
+  while true; do
+    if [ -t 0 ]; then
+      printf '\n'
+      read -r -e -p "prompt (Ctrl-C ends): " line || break
+    else
+      read -r line || [ -n "$line" ] || break
+    fi
+    # A prompt that is refused says so; the next one may do better.
+    if [ -n "$line" ]; then answer "$line" </dev/null || true; fi
+  done
+}
+
+if [ -n "${BATON_BIN:-}" ]; then
+  bin=$BATON_BIN
+else
+  install_packages
+  build_preset release baton-router baton-prefill baton-decode baton
+  bin=$root/build/release/bin
+fi
+work=$(mktemp -d "${TMPDIR:-/tmp}/baton-demo.XXXXXX")
+check_ports
+say "starting a router (port $port), a prefill worker and a decode worker with ${model##*/}"
+start_processes
+wait_until_ready
+answer "$prompt" </dev/null || fail_with_log router "no answer to the first prompt." "The lines above say why."
+if [ "$once" -eq 0 ]; then answer_more; fi

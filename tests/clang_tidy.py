@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Runs clang-tidy over the sources of a build folder, as many at a time as there are cores.
+
+A file that passed is not checked again until it, one of our headers that it includes, its compile command, .clang-tidy or
+clang-tidy itself changes: what passed is remembered in ~/.cache/baton-tidy by a hash of all of these.
+"""
+
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+CLANG_TIDY = "clang-tidy-19"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "baton-tidy"
+
+
+def our_dependencies(build):
+    """The headers of ours that each object file depends on, as the last build recorded them."""
+    listing = subprocess.run(["ninja", "-C", build, "-t", "deps"], check=True, capture_output=True, text=True).stdout
+    dependencies = {}
+    current = None
+    for line in listing.splitlines():
+        if line.startswith("    "):
+            path = pathlib.Path(build, line.strip()).resolve()
+            if path.is_relative_to(ROOT) or path.is_relative_to(build):
+                current.append(path)
+        elif line:
+            current = dependencies.setdefault(line.split(":")[0], [])
+    return dependencies
+
+
+def output(command):
+    words = shlex.split(command["command"])
+    return words[words.index("-o") + 1]
+
+
+def digest(constant, command, dependencies):
+    key = hashlib.sha256(constant)
+    key.update(command["command"].encode())
+    for path in sorted({pathlib.Path(command["file"]), *dependencies}):
+        key.update(b"\0" + path.read_bytes())
+    return key.hexdigest()
+
+
+def check(build, constant, command, dependencies):
+    """The complaints about one file, or nothing."""
+    marker = CACHE / digest(constant, command, dependencies)
+    if marker.exists():
+        return ""
+    result = subprocess.run([CLANG_TIDY, "--quiet", "-p", build, command["file"]], capture_output=True, text=True)
+    if result.returncode != 0:
+        return result.stdout or result.stderr
+    marker.touch()
+    return ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tests", action="store_true", help="the tests instead of what they test")
+    parser.add_argument("build", help="a build folder that is up to date")
+    arguments = parser.parse_args()
+    build = str(pathlib.Path(arguments.build).resolve())
+
+    CACHE.mkdir(parents=True, exist_ok=True)
+    version = subprocess.run([CLANG_TIDY, "--version"], check=True, capture_output=True).stdout
+    constant = version + (ROOT / ".clang-tidy").read_bytes()
+    dependencies = our_dependencies(build)
+    commands = []
+    for command in json.loads(pathlib.Path(build, "compile_commands.json").read_text()):
+        path = pathlib.Path(command["file"])
+        generated = not path.is_relative_to(ROOT) or path.is_relative_to(build)
+        if not generated and (path.is_relative_to(ROOT / "tests") == arguments.tests):
+            commands.append(command)
+
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        running = [pool.submit(check, build, constant, c, dependencies.get(output(c), [])) for c in commands]
+        for future in concurrent.futures.as_completed(running):
+            if complaint := future.result():
+                failed += 1
+                print(complaint, flush=True)
+    print(f"{len(commands)} files, {failed} with complaints")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

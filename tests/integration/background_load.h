@@ -1,0 +1,42 @@
+// Requests that run while the test does something to the processes that serve them.
+#pragma once
+
+#include <atomic>
+#include <future>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "client.h"
+
+namespace baton::testing {
+
+class BackgroundLoad {
+ public:
+  BackgroundLoad(const TestClient& client, std::vector<v1::GenerateRequest> requests)
+      : replies_(std::async(std::launch::async, [this, &client, requests = std::move(requests)] {
+          return client.GenerateAll(requests, {.timeout = absl::Minutes(3), .on_chunk = [this](const v1::Chunk& chunk) {
+                                                 tokens_ += chunk.token_ids_size();
+                                               }});
+        })) {}
+
+  // Waits until all answers together have this many tokens. False when they do not come, or the load ends first.
+  bool WaitForTokens(int count, absl::Duration timeout) {
+    const absl::Time deadline = absl::Now() + timeout;
+    while (tokens_ < count) {
+      if (absl::Now() >= deadline || replies_.wait_for(std::chrono::milliseconds(1)) == std::future_status::ready) {
+        return tokens_ >= count;
+      }
+    }
+    return true;
+  }
+
+  // Waits for all; each has a deadline.
+  std::vector<Reply> Replies() { return replies_.get(); }
+
+ private:
+  std::atomic<int> tokens_{0};
+  std::future<std::vector<Reply>> replies_;
+};
+
+}  // namespace baton::testing

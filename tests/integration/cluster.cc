@@ -1,0 +1,298 @@
+#include "cluster.h"
+
+#include <arpa/inet.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <random>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "common/status_macros.h"
+
+namespace baton::testing {
+namespace {
+
+constexpr char kSecret[] = "a secret of the tests, long enough";
+constexpr char kRouter[] = "router";
+
+std::string BinaryFolder() {
+  const char* folder = std::getenv("BATON_BINARY_DIR");  // NOLINT(concurrency-mt-unsafe)
+  return folder != nullptr ? folder : BATON_BINARY_DIR;
+}
+
+// A port of the loopback that nobody listens on. Below those that the kernel hands to clients, so that it stays free
+// until its process binds it, also while that process restarts.
+int FreePort() {
+  static std::mt19937 random{std::random_device()()};
+  static std::set<int> given;
+  while (true) {
+    const int port = std::uniform_int_distribution<int>(12000, 31000)(random);
+    if (!given.insert(port).second) continue;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const bool free = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+    close(fd);
+    if (free) return port;
+  }
+}
+
+std::string Loopback(int port) { return absl::StrCat("127.0.0.1:", port); }
+
+// Later flags win, so that a worker's own replace the cluster's: an option given twice is an error.
+std::vector<std::string> MergeFlags(const std::vector<std::vector<std::string>>& lists) {
+  std::vector<std::string> order;
+  std::map<std::string, std::string> values;
+  for (const std::vector<std::string>& list : lists) {
+    for (const std::string& flag : list) {
+      const std::string name = flag.substr(0, flag.find('='));
+      if (values.insert_or_assign(name, flag).second) order.push_back(name);
+    }
+  }
+  std::vector<std::string> merged;
+  for (const std::string& name : order) merged.push_back(values[name]);
+  return merged;
+}
+
+WorkerSpec MakeSpec(std::string name, WorkerKind kind, std::vector<std::string> flags) {
+  return {.name = std::move(name), .kind = kind, .flags = std::move(flags), .secret = kSecret};
+}
+
+std::string Describe(int wait_status) {
+  if (WIFSIGNALED(wait_status)) return absl::StrCat("signal ", WTERMSIG(wait_status));
+  return absl::StrCat("exit code ", WEXITSTATUS(wait_status));
+}
+
+}  // namespace
+
+WorkerSpec Prefill(std::string name, std::vector<std::string> flags) {
+  return MakeSpec(std::move(name), WorkerKind::kPrefill, std::move(flags));
+}
+WorkerSpec Decode(std::string name, std::vector<std::string> flags) {
+  return MakeSpec(std::move(name), WorkerKind::kDecode, std::move(flags));
+}
+WorkerSpec Both(std::string name, std::vector<std::string> flags) {
+  return MakeSpec(std::move(name), WorkerKind::kBoth, std::move(flags));
+}
+
+absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Start(ClusterSpec spec) {
+  std::unique_ptr<Cluster> cluster(new Cluster);
+  BATON_RETURN_IF_ERROR(cluster->Launch(spec));
+  if (spec.wait_until_ready) BATON_RETURN_IF_ERROR(cluster->WaitReady());
+  return cluster;
+}
+
+absl::Status Cluster::Launch(const ClusterSpec& spec) {
+  std::string name = (std::filesystem::temp_directory_path() / "baton-cluster-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) return absl::InternalError(absl::StrCat("cannot create ", name));
+  folder_ = name;
+
+  std::vector<std::string> addresses;
+  for (const WorkerSpec& worker_spec : spec.workers) {
+    Worker& worker = workers_.emplace_back();
+    worker.spec = worker_spec;
+    worker.metrics_port = FreePort();
+    addresses.push_back(Loopback(FreePort()));
+    std::vector<std::string> flags = {absl::StrCat("--model=", BATON_SOURCE_DIR, "/models/demo-chat"),
+                                      "--model-name=demo",
+                                      absl::StrCat("--worker-id=", worker_spec.name),
+                                      absl::StrCat("--listen=", addresses.back()),
+                                      absl::StrCat("--metrics-listen=", Loopback(worker.metrics_port)),
+                                      "--threads=1",
+                                      "--kv-dtype=f32",
+                                      "--kv-memory=64MiB"};
+    if (worker_spec.kind != WorkerKind::kPrefill) {
+      flags.push_back(absl::StrCat("--handoff-listen=", Loopback(FreePort())));
+    }
+    if (worker_spec.kind == WorkerKind::kBoth) flags.emplace_back("--role=both");
+    worker.process = std::make_unique<Process>(ProcessSpec{
+        .name = worker_spec.name,
+        .binary = BinaryFolder() + (worker_spec.kind == WorkerKind::kPrefill ? "/baton-prefill" : "/baton-decode"),
+        .arguments = MergeFlags({flags, spec.worker_flags, worker_spec.flags}),
+        .environment = {absl::StrCat("BATON_SECRET=", worker_spec.secret)},
+        .log_file = absl::StrCat(folder_, "/", worker_spec.name, ".log")});
+    BATON_RETURN_IF_ERROR(worker.process->Start());
+  }
+
+  target_ = Loopback(FreePort());
+  router_metrics_port_ = FreePort();
+  router_ = std::make_unique<Process>(ProcessSpec{
+      .name = kRouter,
+      .binary = BinaryFolder() + "/baton-router",
+      .arguments = MergeFlags(
+          {{absl::StrCat("--listen=", target_), absl::StrCat("--metrics-listen=", Loopback(router_metrics_port_)),
+            absl::StrCat("--workers=", absl::StrJoin(addresses, ","))},
+           spec.router_flags}),
+      .environment = {},
+      .log_file = absl::StrCat(folder_, "/router.log")});
+  BATON_RETURN_IF_ERROR(router_->Start());
+  client_ = std::make_unique<TestClient>(target_);
+  return absl::OkStatus();
+}
+
+Cluster::~Cluster() {
+  StopAll();
+  if (::testing::UnitTest::GetInstance()->Failed()) {
+    for (Worker& worker : workers_) {
+      std::cerr << "---- output of " << worker.spec.name << " ends:\n" << worker.process->Log();
+    }
+    if (router_ != nullptr) std::cerr << "---- output of the router ends:\n" << router_->Log() << "----\n";
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+void Cluster::StopAll() {
+  std::vector<Process*> running;
+  const auto stop = [this, &running](Process& process) {
+    if (process.running()) {
+      // A stopped process would not see SIGTERM.
+      (void)process.Signal(SIGCONT);
+      (void)process.Signal(SIGTERM);
+      running.push_back(&process);
+    } else if (ended_by_test_.count(process.name()) == 0) {
+      ADD_FAILURE() << process.name() << " ended by itself with " << Describe(process.Wait({}).value_or(0));
+    }
+  };
+  if (router_ != nullptr) stop(*router_);
+  for (Worker& worker : workers_) stop(*worker.process);
+  for (Process* process : running) {
+    const absl::StatusOr<int> status = process->Wait(kPatience);
+    if (!status.ok()) {
+      ADD_FAILURE() << status.status() << " after SIGTERM";
+      process->Kill();
+    } else if (*status != 0) {
+      ADD_FAILURE() << process->name() << " ended with " << Describe(*status) << " after SIGTERM";
+    }
+  }
+}
+
+Cluster::Worker& Cluster::Find(const std::string& name) {
+  const auto it = std::find_if(workers_.begin(), workers_.end(),
+                               [&name](const Worker& worker) { return worker.spec.name == name; });
+  if (it == workers_.end()) {
+    std::cerr << "the test names a worker that does not exist: " << name << std::endl;
+    std::abort();
+  }
+  return *it;
+}
+
+Process& Cluster::process(const std::string& name) { return name == kRouter ? *router_ : *Find(name).process; }
+
+void Cluster::Kill(const std::string& name) {
+  ended_by_test_.insert(name);
+  process(name).Kill();
+}
+
+absl::StatusOr<int> Cluster::Terminate(const std::string& name, absl::Duration timeout) {
+  ended_by_test_.insert(name);
+  BATON_RETURN_IF_ERROR(process(name).Signal(SIGTERM));
+  return process(name).Wait(timeout);
+}
+
+absl::Status Cluster::Restart(const std::string& name) {
+  process(name).Kill();
+  BATON_RETURN_IF_ERROR(process(name).Start());
+  ended_by_test_.erase(name);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::GetStatusResponse> Cluster::Status() {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(10)));
+  context.set_wait_for_ready(true);
+  v1::GetStatusResponse response;
+  const grpc::Status status = client_->admin().GetStatus(&context, {}, &response);
+  if (!status.ok()) return absl::UnavailableError(status.error_message());
+  return response;
+}
+
+absl::Status Cluster::CheckAlive() {
+  const auto check = [this](Process& process) {
+    if (ended_by_test_.count(process.name()) > 0 || process.running()) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat(process.name(), " has ended:\n", process.Log()));
+  };
+  for (Worker& worker : workers_) BATON_RETURN_IF_ERROR(check(*worker.process));
+  return check(*router_);
+}
+
+absl::Status Cluster::WaitFor(const std::string& what,
+                              const std::function<bool(const v1::GetStatusResponse&)>& condition,
+                              absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  while (true) {
+    BATON_RETURN_IF_ERROR(CheckAlive());
+    const absl::StatusOr<v1::GetStatusResponse> status = Status();
+    if (status.ok() && condition(*status)) return absl::OkStatus();
+    if (absl::Now() >= deadline) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("not within ", absl::FormatDuration(timeout), ": ", what, "; the router's status is:\n",
+                       status.ok() ? status->DebugString() : status.status().ToString()));
+    }
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+}
+
+absl::Status Cluster::WaitReady(absl::Duration timeout) {
+  const size_t workers = workers_.size();
+  return WaitFor(
+      "every worker serves and every pair is ready",
+      [workers](const v1::GetStatusResponse& status) {
+        return status.ready() && static_cast<size_t>(status.workers_size()) == workers &&
+               std::all_of(status.workers().begin(), status.workers().end(),
+                           [](const v1::WorkerInfo& worker) { return worker.state() == "serving"; }) &&
+               std::all_of(status.pairs().begin(), status.pairs().end(),
+                           [](const v1::PairInfo& pair) { return pair.state() == "ready"; });
+      },
+      timeout);
+}
+
+absl::Status Cluster::IdleNow(Worker& worker) {
+  BATON_ASSIGN_OR_RETURN(const MetricsPage page, MetricsPage::Fetch(worker.metrics_port));
+  const double used = page.Sum("baton_pages", {{"state", "used"}});
+  const double cached = page.Sum("baton_pages", {{"state", "cached"}});
+  const double quarantined = page.Sum("baton_pages", {{"state", "quarantined"}});
+  const double running = page.Sum("baton_running_sequences");
+  const double waiting = page.Sum("baton_waiting_sequences");
+  if (used == cached && quarantined == 0 && running == 0 && waiting == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(worker.spec.name, ": pages used ", used, ", cached ", cached,
+                                                    ", quarantined ", quarantined, "; sequences running ", running,
+                                                    ", waiting ", waiting));
+}
+
+absl::Status Cluster::WaitIdle(absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  for (Worker& worker : workers_) {
+    if (!worker.process->running()) continue;
+    while (true) {
+      const absl::Status status = IdleNow(worker);
+      if (status.ok()) break;
+      if (absl::Now() >= deadline) {
+        return absl::DeadlineExceededError(
+            absl::StrCat("not idle within ", absl::FormatDuration(timeout), ": ", status.message()));
+      }
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MetricsPage> Cluster::Metrics(const std::string& name) {
+  return MetricsPage::Fetch(name == kRouter ? router_metrics_port_ : Find(name).metrics_port);
+}
+
+}  // namespace baton::testing

@@ -1,0 +1,105 @@
+// A router and its workers as real processes on the loopback, each with its own ports, metrics and log file.
+//
+//   ASSERT_OK_AND_ASSIGN(auto cluster, Cluster::Start({.workers = {Prefill("p0"), Decode("d0")}}));
+//   cluster->client().Generate(...);
+//   cluster->Kill("p0");
+//
+// Not thread-safe, except client(). When it is destroyed it asks every process to end (SIGTERM) and fails the test when
+// one does not exit with 0, or has ended before without having been told to; no process survives it. After a failed
+// test it prints the ends of the logs.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client.h"
+#include "metrics_page.h"
+#include "process.h"
+
+namespace baton::testing {
+
+// What a test waits for anything that should take well under a second. Generous: sanitizers and a busy machine are
+// slow.
+inline constexpr absl::Duration kPatience = absl::Seconds(60);
+// Ten times the second within which an abort reaches everyone.
+inline constexpr absl::Duration kAbortPatience = absl::Seconds(10);
+
+enum class WorkerKind { kPrefill, kDecode, kBoth };
+
+struct WorkerSpec {
+  std::string name;  // its worker id
+  WorkerKind kind = WorkerKind::kPrefill;
+  std::vector<std::string> flags;  // win over the cluster's
+  std::string secret;              // default: the cluster's
+};
+WorkerSpec Prefill(std::string name, std::vector<std::string> flags = {});
+WorkerSpec Decode(std::string name, std::vector<std::string> flags = {});
+WorkerSpec Both(std::string name, std::vector<std::string> flags = {});
+
+struct ClusterSpec {
+  std::vector<WorkerSpec> workers = {};
+  std::vector<std::string> worker_flags = {};  // of every worker; defaults: f32 KV, one thread
+  std::vector<std::string> router_flags = {};
+  bool wait_until_ready = true;
+};
+
+class Cluster {
+ public:
+  // Starts the processes and, unless told otherwise, waits until every worker serves and every pair is ready.
+  static absl::StatusOr<std::unique_ptr<Cluster>> Start(ClusterSpec spec);
+  ~Cluster();
+
+  const TestClient& client() const { return *client_; }
+  const std::string& target() const { return target_; }
+  // A worker by its name, or "router".
+  Process& process(const std::string& name);
+
+  // SIGKILL. That this process has ended is no failure from now on.
+  void Kill(const std::string& name);
+  // SIGTERM; its wait status once it has ended.
+  absl::StatusOr<int> Terminate(const std::string& name, absl::Duration timeout = kPatience);
+  // Kills it, if it runs, and starts it again with the same flags and ports.
+  absl::Status Restart(const std::string& name);
+
+  // Waits until the router's status fulfils `condition`; DEADLINE_EXCEEDED shows the last status.
+  absl::Status WaitFor(const std::string& what, const std::function<bool(const v1::GetStatusResponse&)>& condition,
+                       absl::Duration timeout = kPatience);
+  absl::Status WaitReady(absl::Duration timeout = kPatience);
+  // I3: on every running worker no sequence runs or waits, the pages used are those of the prefix cache, and none is in
+  // quarantine, by the workers' own metrics.
+  absl::Status WaitIdle(absl::Duration timeout = kAbortPatience);
+
+  absl::StatusOr<MetricsPage> Metrics(const std::string& name);  // of a worker, or "router"
+  absl::StatusOr<v1::GetStatusResponse> Status();
+
+ private:
+  struct Worker {
+    WorkerSpec spec;
+    int metrics_port = 0;
+    std::unique_ptr<Process> process;
+  };
+
+  Cluster() = default;
+  absl::Status Launch(const ClusterSpec& spec);
+  Worker& Find(const std::string& name);
+  absl::Status CheckAlive();
+  absl::Status IdleNow(Worker& worker);
+  void StopAll();
+
+  std::string folder_;
+  std::string target_;
+  int router_metrics_port_ = 0;
+  std::vector<Worker> workers_;
+  std::unique_ptr<Process> router_;
+  std::set<std::string> ended_by_test_;
+  std::unique_ptr<TestClient> client_;
+};
+
+}  // namespace baton::testing

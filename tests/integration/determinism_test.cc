@@ -1,0 +1,156 @@
+// I5: the same requests give the same tokens and bitwise the same logprobs, whatever batch, chunks, workers, preemption
+// or death they go through.
+#include <gmock/gmock.h>
+
+#include <optional>
+
+#include "background_load.h"
+#include "cluster_test.h"
+#include "golden.h"
+
+namespace baton::testing {
+namespace {
+
+constexpr int kRequests = 40;
+
+// Greedy and seeded, with penalties, truncation, bias, stops; all with logprobs.
+v1::GenerateRequest MixedRequest(int i) {
+  const GoldenCase& golden = GoldenCases()[i % GoldenCases().size()];
+  // The one prompt of 1102 tokens comes once.
+  const std::string& prompt = golden.prompt_ids.size() > 1000 && i > 12 ? GoldenCases()[8].prompt : golden.prompt;
+  v1::GenerateRequest request = GreedyRequest(prompt, 24 + i);
+  v1::SamplingParams& sampling = *request.mutable_sampling();
+  sampling.set_logprobs(3);
+  if (i % 2 == 1) {
+    sampling.set_temperature(0.6F + 0.05F * static_cast<float>(i % 16));
+    sampling.set_seed(7919 * i);
+  }
+  switch (i % 5) {
+    case 0:
+      break;
+    case 1:
+      sampling.set_top_k(40);
+      sampling.set_top_p(0.95);
+      break;
+    case 2:
+      sampling.set_repetition_penalty(1.2);
+      break;
+    case 3:
+      sampling.set_presence_penalty(0.8);
+      sampling.set_frequency_penalty(0.4);
+      sampling.set_min_tokens(8);
+      break;
+    case 4:
+      sampling.set_min_p(0.05);
+      (*sampling.mutable_logit_bias())[golden.greedy_ids[2]] = -100;
+      sampling.set_ignore_eos(false);
+      break;
+    default:
+      break;
+  }
+  return request;
+}
+
+std::vector<v1::GenerateRequest> MixedRequests() {
+  std::vector<v1::GenerateRequest> requests;
+  for (int i = 0; i < kRequests; ++i) requests.push_back(MixedRequest(i));
+  return requests;
+}
+
+class DeterminismTest : public ::testing::Test {
+ protected:
+  // Each request alone, on one prefill and one decode worker.
+  static void SetUpTestSuite() {
+    ASSERT_OK_AND_ASSIGN(const auto cluster, Cluster::Start({.workers = {Prefill("p0"), Decode("d0")}}));
+    for (const v1::GenerateRequest& request : MixedRequests()) {
+      const Reply reply = cluster->client().Generate(request);
+      ASSERT_TRUE(Succeeded(reply));
+      alone_.push_back(reply.answer);
+    }
+  }
+
+  void SetUp() override { ASSERT_EQ(alone_.size(), kRequests); }
+
+  static void ExpectAsAlone(const std::vector<Reply>& replies) {
+    ASSERT_EQ(replies.size(), alone_.size());
+    for (size_t i = 0; i < replies.size(); ++i) {
+      ASSERT_TRUE(Succeeded(replies[i])) << "request " << i;
+      EXPECT_EQ(replies[i].answer, alone_[i]) << "request " << i;
+    }
+  }
+
+  // All requests at once on a cluster of these workers.
+  static std::vector<Reply> RunOn(ClusterSpec spec) {
+    const auto cluster = Cluster::Start(std::move(spec));
+    EXPECT_OK(cluster);
+    if (!cluster.ok()) return {};
+    std::vector<Reply> replies = (*cluster)->client().GenerateAll(MixedRequests());
+    EXPECT_OK((*cluster)->WaitIdle());
+    return replies;
+  }
+
+  static int CountAttemptsEndedBy(const std::vector<Reply>& replies, const std::string& cause) {
+    int count = 0;
+    for (const Reply& reply : replies) {
+      for (const v1::AttemptInfo& attempt : reply.finish.attempts()) count += attempt.ended_by() == cause ? 1 : 0;
+    }
+    return count;
+  }
+
+  static inline std::vector<Answer> alone_;
+};
+
+TEST_F(DeterminismTest, InOneBatch) { ExpectAsAlone(RunOn({.workers = {Prefill("p0"), Decode("d0")}})); }
+
+TEST_F(DeterminismTest, WithChunksOfOneToken) {
+  ExpectAsAlone(RunOn({.workers = {Prefill("p0", {"--chunk-tokens=1"}), Decode("d0")}}));
+}
+
+TEST_F(DeterminismTest, WithChunksOf16Tokens) {
+  ExpectAsAlone(RunOn({.workers = {Prefill("p0", {"--chunk-tokens=16"}), Decode("d0")}}));
+}
+
+TEST_F(DeterminismTest, WithChunksOf512Tokens) {
+  ExpectAsAlone(RunOn({.workers = {Prefill("p0", {"--chunk-tokens=512", "--token-budget=2048"}), Decode("d0")}}));
+}
+
+TEST_F(DeterminismTest, WithSeveralThreads) {
+  ExpectAsAlone(RunOn({.workers = {Prefill("p0"), Decode("d0")}, .worker_flags = {"--threads=2"}}));
+}
+
+TEST_F(DeterminismTest, OnOneWorkerThatDoesBoth) {
+  const std::vector<Reply> replies = RunOn({.workers = {Both("b0")}});
+  ExpectAsAlone(replies);
+  for (const Reply& reply : replies) EXPECT_EQ(reply.finish.attempts(0).prefill_worker(), "");
+}
+
+TEST_F(DeterminismTest, ThroughPreemption) {
+  // The longest request needs 73 pages; all together would need three times what there is.
+  const std::vector<Reply> replies =
+      RunOn({.workers = {Prefill("p0"), Decode("d0", {"--pages=90", "--growth-watermark-pages=0"})}});
+  ExpectAsAlone(replies);
+  EXPECT_GT(CountAttemptsEndedBy(replies, "preempted"), 0);
+}
+
+TEST_F(DeterminismTest, ThroughPreemptionOnOneWorkerThatDoesBoth) {
+  const std::vector<Reply> replies = RunOn({.workers = {Both("b0", {"--pages=90"})}});
+  ExpectAsAlone(replies);
+  EXPECT_GT(CountAttemptsEndedBy(replies, "preempted"), 0);
+}
+
+TEST_F(DeterminismTest, ThroughADecodeWorkersDeathMidStream) {
+  ASSERT_OK_AND_ASSIGN(const auto cluster, Cluster::Start({.workers = {Prefill("p0"), Decode("d0"), Decode("d1")}}));
+  BackgroundLoad load(cluster->client(), MixedRequests());
+  ASSERT_TRUE(load.WaitForTokens(400, kPatience));
+
+  cluster->Kill("d0");
+
+  const std::vector<Reply> replies = load.Replies();
+  ExpectAsAlone(replies);
+  EXPECT_TRUE(
+      std::any_of(replies.begin(), replies.end(), [](const Reply& reply) { return reply.finish.attempts_size() > 1; }));
+  EXPECT_OK(cluster->WaitIdle());
+}
+
+}  // namespace
+}  // namespace baton::testing

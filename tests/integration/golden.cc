@@ -1,0 +1,33 @@
+#include "golden.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/strip.h"
+
+namespace baton::testing {
+namespace {
+
+std::vector<GoldenCase> Load() {
+  std::ifstream file(std::string(BATON_SOURCE_DIR) + "/tests/golden/demo/golden.json");
+  const nlohmann::json golden = nlohmann::json::parse(file);
+  std::vector<GoldenCase> cases;
+  for (const nlohmann::json& entry : golden["cases"]) {
+    const std::string prompt = entry["prompt"];
+    cases.push_back({.prompt = std::string(absl::StripPrefix(prompt, "<|begin_of_text|>")),
+                     .prompt_ids = entry["prompt_ids"],
+                     .greedy_ids = entry["chat"]["greedy_ids"],
+                     .greedy_text = entry["chat"]["greedy_text"],
+                     .first_stop = entry["chat"]["first_stop"]});
+  }
+  return cases;
+}
+
+}  // namespace
+
+const std::vector<GoldenCase>& GoldenCases() {
+  static const std::vector<GoldenCase> cases = Load();
+  return cases;
+}
+
+}  // namespace baton::testing

@@ -1,0 +1,165 @@
+// I1 to I4 with real processes: workers and the router are killed and stopped under load. Clients get every token once,
+// the same ones as undisturbed, and afterwards nothing is left behind.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include "background_load.h"
+#include "cluster_test.h"
+#include "golden.h"
+
+namespace baton::testing {
+namespace {
+
+constexpr int kTokens = 160;
+
+class WorkerLossTest : public ClusterTest {
+ protected:
+  static void SetUpTestSuite() {
+    StartCluster({.workers = {Prefill("p0"), Prefill("p1"), Decode("d0"), Decode("d1")}});
+  }
+
+  static std::vector<v1::GenerateRequest> Requests() {
+    std::vector<v1::GenerateRequest> requests;
+    for (int i = 0; i < 24; ++i) {
+      v1::GenerateRequest& request = requests.emplace_back(GreedyRequest(GoldenCases()[i % 9].prompt, kTokens));
+      request.mutable_sampling()->set_logprobs(1);
+      if (i % 2 == 0) {
+        request.mutable_sampling()->set_temperature(1);
+        request.mutable_sampling()->set_seed(1000 + i);
+      }
+    }
+    return requests;
+  }
+
+  // What undisturbed workers answer.
+  static const std::vector<Answer>& Expected() {
+    static const std::vector<Answer> answers = [] {
+      std::vector<Answer> undisturbed;
+      for (const Reply& reply : cluster_->client().GenerateAll(Requests())) {
+        EXPECT_TRUE(Succeeded(reply));
+        undisturbed.push_back(reply.answer);
+      }
+      return undisturbed;
+    }();
+    return answers;
+  }
+
+  // Runs the load and, once tokens flow, `disturb`. Every client gets its answer all the same.
+  static void ExpectUnseenByClients(const std::function<void()>& disturb) {
+    const std::vector<Answer>& expected = Expected();
+    BackgroundLoad load(cluster_->client(), Requests());
+    EXPECT_TRUE(load.WaitForTokens(200, kPatience));
+    disturb();
+    const std::vector<Reply> replies = load.Replies();
+    for (size_t i = 0; i < replies.size(); ++i) {
+      EXPECT_TRUE(Succeeded(replies[i])) << "request " << i;
+      EXPECT_EQ(replies[i].answer, expected[i]) << "request " << i;
+    }
+    retried_ = std::count_if(replies.begin(), replies.end(),
+                             [](const Reply& reply) { return reply.finish.attempts_size() > 1; });
+  }
+
+  // Back to four workers in every combination, with nothing left over.
+  static void ExpectWhole() {
+    EXPECT_OK(cluster_->WaitReady());
+    EXPECT_OK(cluster_->WaitIdle());
+  }
+
+  static inline std::ptrdiff_t retried_ = 0;  // requests of the last load that took more than one attempt
+};
+
+TEST_F(WorkerLossTest, APrefillWorkersDeathIsNotSeenByClients) {
+  ExpectUnseenByClients([] { cluster_->Kill("p0"); });
+  EXPECT_OK(cluster_->WaitIdle());
+
+  ASSERT_OK(cluster_->Restart("p0"));
+  ExpectWhole();
+}
+
+TEST_F(WorkerLossTest, ADecodeWorkersDeathMidStreamIsNotSeenByClients) {
+  ExpectUnseenByClients([] { cluster_->Kill("d0"); });
+  EXPECT_GT(retried_, 0);
+  EXPECT_OK(cluster_->WaitIdle());
+
+  ASSERT_OK(cluster_->Restart("d0"));
+  ExpectWhole();
+}
+
+TEST_F(WorkerLossTest, BothWorkersOfAPairMayDieAtOnce) {
+  ExpectUnseenByClients([] {
+    cluster_->Kill("d1");
+    cluster_->Kill("p1");
+  });
+
+  ASSERT_OK(cluster_->Restart("p1"));
+  ASSERT_OK(cluster_->Restart("d1"));
+  ExpectWhole();
+}
+
+TEST_F(WorkerLossTest, AStoppedPrefillWorkerKeepsNobodyWaitingAndMayComeBack) {
+  ExpectUnseenByClients([] { ASSERT_OK(cluster_->process("p0").Signal(SIGSTOP)); });
+
+  ASSERT_OK(cluster_->process("p0").Signal(SIGCONT));
+  ExpectWhole();
+}
+
+TEST_F(WorkerLossTest, AStoppedPrefillWorkersPagesComeBackWhenItDies) {
+  ExpectUnseenByClients([] { ASSERT_OK(cluster_->process("p1").Signal(SIGSTOP)); });
+
+  cluster_->Kill("p1");
+  EXPECT_OK(cluster_->WaitIdle());
+  ASSERT_OK(cluster_->Restart("p1"));
+  ExpectWhole();
+}
+
+TEST_F(WorkerLossTest, AStoppedDecodeWorkerKeepsNobodyWaitingAndMayComeBack) {
+  ExpectUnseenByClients([] { ASSERT_OK(cluster_->process("d1").Signal(SIGSTOP)); });
+  EXPECT_GT(retried_, 0);
+
+  ASSERT_OK(cluster_->process("d1").Signal(SIGCONT));
+  ExpectWhole();
+}
+
+TEST_F(WorkerLossTest, ARoutersDeathFreesEverythingOnTheWorkers) {
+  BackgroundLoad load(cluster_->client(), Requests());
+  ASSERT_TRUE(load.WaitForTokens(100, kPatience));
+
+  cluster_->Kill("router");
+
+  for (const Reply& reply : load.Replies()) {
+    EXPECT_TRUE(reply.status.ok() || reply.status.error_code() == grpc::StatusCode::UNAVAILABLE)
+        << reply.status.error_message();
+  }
+  EXPECT_OK(cluster_->WaitIdle());
+  ASSERT_OK(cluster_->Restart("router"));
+  ExpectWhole();
+}
+
+TEST_F(WorkerLossTest, WhenNoWorkerIsLeftClientsAreToldUnavailable) {
+  cluster_->Kill("d0");
+  cluster_->Kill("d1");
+  const Reply reply = Generate(GreedyRequest("a", 4), {.timeout = kPatience});
+  EXPECT_TRUE(Refused(reply, grpc::StatusCode::UNAVAILABLE, ""));
+
+  ASSERT_OK(cluster_->Restart("d0"));
+  ASSERT_OK(cluster_->Restart("d1"));
+  ExpectWhole();
+}
+
+TEST_F(WorkerLossTest, ClientsThatLeaveAtAnyMomentLeaveNothingBehind) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 24; ++i) {
+    threads.emplace_back([i] {
+      // Some before the first token, some in the handoff, some while decoding.
+      const CallOptions options =
+          i % 2 == 0 ? CallOptions{.timeout = absl::Milliseconds(2 * i)} : CallOptions{.cancel_after_chunks = i};
+      const Reply reply = Generate(GreedyRequest(GoldenCases()[i % 12].prompt, 400), options);
+      EXPECT_FALSE(reply.status.ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_OK(cluster_->WaitIdle());
+}
+
+}  // namespace
+}  // namespace baton::testing

@@ -1,0 +1,295 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "absl/time/clock.h"
+#include "fake_router.h"
+
+namespace baton::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+class CommandsTest : public ::testing::Test {
+ protected:
+  CliResult Generate(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"generate", "--target", router_.target()});
+    return RunCli(arguments);
+  }
+  // The request that the command sent.
+  v1::GenerateRequest Sent(const std::vector<std::string>& arguments) {
+    const CliResult run = Generate(arguments);
+    EXPECT_EQ(run.code, 0) << run.err;
+    const auto requests = router_.requests();
+    return requests.empty() ? v1::GenerateRequest() : requests.back();
+  }
+
+  FakeRouter router_;
+};
+
+TEST_F(CommandsTest, GenerateWritesTheTextAndEndsItsLine) {
+  const CliResult run = Generate({"--prompt", "hi"});
+  EXPECT_EQ(run.code, 0);
+  EXPECT_EQ(run.out, "Hello world!\n");
+  EXPECT_THAT(run.err, IsEmpty());
+  EXPECT_EQ(router_.requests().at(0).prompt(), "hi");
+}
+
+TEST_F(CommandsTest, GenerateWithJsonWritesOneLinePerMessage) {
+  const CliResult run = Generate({"--prompt", "hi", "--json"});
+
+  ASSERT_EQ(run.code, 0);
+  const std::vector<std::string> lines = Lines(run.out);
+  ASSERT_EQ(lines.size(), 4);
+  EXPECT_EQ(nlohmann::json::parse(lines[0])["chunk"]["output_index"], 0);
+  EXPECT_EQ(nlohmann::json::parse(lines[1])["chunk"]["token_ids"], nlohmann::json({2, 3}));
+  EXPECT_EQ(nlohmann::json::parse(lines[3])["finish"]["reason"], "FINISH_REASON_LENGTH");
+}
+
+TEST_F(CommandsTest, GenerateSummaryIsOneLineOnStderr) {
+  const CliResult run = Generate({"--prompt", "hi", "--summary"});
+  EXPECT_THAT(Lines(run.err), ElementsAre("TTFT 12.3 ms, TPOT 2.0 ms, 5 prompt + 4 output tokens, 3.0 MiB of KV handed "
+                                          "over by ucx:shm, prefill-0 -> decode-0"));
+}
+
+TEST_F(CommandsTest, SamplingFlagsReachTheRequest) {
+  const v1::GenerateRequest request = Sent({"--prompt",
+                                            "x",
+                                            "--model",
+                                            "m",
+                                            "--label",
+                                            "l",
+                                            "--temperature",
+                                            "0.5",
+                                            "--top-k",
+                                            "40",
+                                            "--top-p",
+                                            "0.9",
+                                            "--min-p",
+                                            "0.1",
+                                            "--repetition-penalty",
+                                            "1.1",
+                                            "--presence-penalty",
+                                            "-1.5",
+                                            "--frequency-penalty",
+                                            "0.25",
+                                            "--logit-bias",
+                                            "5=-2.5,7=100",
+                                            "--logit-bias",
+                                            "9=1",
+                                            "--seed",
+                                            "18446744073709551615",
+                                            "--max-tokens",
+                                            "48",
+                                            "--min-tokens",
+                                            "3",
+                                            "--stop",
+                                            "a,b",
+                                            "--stop",
+                                            "[c]",
+                                            "--stop-token-ids",
+                                            "1,2",
+                                            "--ignore-eos",
+                                            "--no-skip-special-tokens",
+                                            "--logprobs",
+                                            "2"});
+  EXPECT_EQ(request.model(), "m");
+  EXPECT_EQ(request.request_label(), "l");
+  const v1::SamplingParams& sampling = request.sampling();
+  EXPECT_EQ(sampling.temperature(), 0.5f);
+  EXPECT_EQ(sampling.top_k(), 40);
+  EXPECT_EQ(sampling.top_p(), 0.9f);
+  EXPECT_EQ(sampling.min_p(), 0.1f);
+  EXPECT_EQ(sampling.repetition_penalty(), 1.1f);
+  EXPECT_EQ(sampling.presence_penalty(), -1.5f);
+  EXPECT_EQ(sampling.frequency_penalty(), 0.25f);
+  EXPECT_EQ(sampling.logit_bias().at(5), -2.5f);
+  EXPECT_EQ(sampling.logit_bias().at(7), 100);
+  EXPECT_EQ(sampling.logit_bias().at(9), 1);
+  EXPECT_EQ(sampling.seed(), 18446744073709551615u);
+  EXPECT_EQ(sampling.max_tokens(), 48u);
+  EXPECT_EQ(sampling.min_tokens(), 3u);
+  EXPECT_THAT(sampling.stop(), ElementsAre("a,b", "[c]"));
+  EXPECT_THAT(sampling.stop_token_ids(), ElementsAre(1, 2));
+  EXPECT_TRUE(sampling.ignore_eos());
+  EXPECT_TRUE(sampling.has_skip_special_tokens());
+  EXPECT_FALSE(sampling.skip_special_tokens());
+  EXPECT_EQ(sampling.logprobs(), 2u);
+}
+
+TEST_F(CommandsTest, FlagsNotGivenStayUnset) {
+  const v1::GenerateRequest request = Sent({"--token-ids", "3,1,2"});
+  EXPECT_THAT(request.token_ids().ids(), ElementsAre(3, 1, 2));
+  EXPECT_EQ(request.sampling().ByteSizeLong(), 0u);
+}
+
+TEST_F(CommandsTest, ChatInputPutsTheSystemMessageFirst) {
+  const v1::GenerateRequest request = Sent({"--chat", "hello", "--system", "be brief"});
+  ASSERT_EQ(request.chat().messages_size(), 2);
+  EXPECT_EQ(request.chat().messages(0).role(), "system");
+  EXPECT_EQ(request.chat().messages(1).role(), "user");
+  EXPECT_EQ(request.chat().messages(1).content(), "hello");
+}
+
+TEST_F(CommandsTest, UsageErrorsExitWithTwoAndNameTheFlag) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{}, "--prompt,--chat,--token-ids"},
+      {{"--prompt", "a", "--chat", "b"}, "--prompt,--chat,--token-ids"},
+      {{"--prompt", "a", "--system", "b"}, "--chat"},
+      {{"--prompt", "a", "--frobnicate"}, "--frobnicate"},
+      {{"--prompt", "a", "--max-tokens", "many"}, "--max-tokens"},
+      {{"--prompt", "a", "--seed", "-1"}, "--seed"},
+      {{"--prompt", "a", "--logit-bias", "5"}, "--logit-bias"},
+      {{"--prompt", "a", "--timeout", "soon"}, "--timeout"},
+      {{"--prompt", "\xFF"}, "--prompt"},
+  };
+  for (const auto& [arguments, word] : cases) {
+    const CliResult run = Generate(arguments);
+    EXPECT_EQ(run.code, 2) << word;
+    EXPECT_THAT(run.err, HasSubstr(word));
+  }
+  EXPECT_THAT(router_.requests(), IsEmpty());
+  EXPECT_EQ(RunCli({}).code, 2);
+}
+
+TEST_F(CommandsTest, HelpGoesToStdoutAndSucceeds) {
+  const CliResult run = RunCli({"generate", "--help"});
+  EXPECT_EQ(run.code, 0);
+  EXPECT_THAT(run.out, HasSubstr("--token-ids"));
+}
+
+TEST_F(CommandsTest, ARefusalNamesTargetStatusAndCause) {
+  router_.on_generate = [](auto&, const auto&, auto&) {
+    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "sampling.top_p is 2, expected (0, 1]");
+  };
+  const CliResult run = Generate({"--prompt", "x"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, HasSubstr(router_.target() + " answered INVALID_ARGUMENT: sampling.top_p is 2"));
+}
+
+TEST_F(CommandsTest, AnAnswerThatBreaksOffKeepsItsTextAndFails) {
+  router_.on_generate = [](auto&, const auto&, auto& writer) {
+    writer.Write(MakeChunk(0, "Hel", {1}));
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "no worker left");
+  };
+  const CliResult run = Generate({"--prompt", "x"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_EQ(run.out, "Hel\n");
+  EXPECT_THAT(run.err, HasSubstr("no worker left"));
+}
+
+TEST_F(CommandsTest, AStreamWithoutFinishMessageIsAnError) {
+  router_.on_generate = [](auto&, const auto&, auto&) { return grpc::Status::OK; };
+  const CliResult run = Generate({"--prompt", "x"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, HasSubstr("finish"));
+}
+
+TEST_F(CommandsTest, TheTimeoutEndsAnAnswerThatDoesNotCome) {
+  router_.on_generate = [](grpc::ServerContext& context, const auto&, auto&) {
+    while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    return grpc::Status::CANCELLED;
+  };
+  const CliResult run = Generate({"--prompt", "x", "--timeout", "100ms"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, HasSubstr("DEADLINE_EXCEEDED"));
+}
+
+TEST_F(CommandsTest, AnInterruptCancelsTheCallAndExitsWith130) {
+  Interrupt interrupt;
+  router_.on_generate = [&interrupt](grpc::ServerContext& context, const auto&, auto& writer) {
+    writer.Write(MakeChunk(0, "Hel", {1}));
+    interrupt.Trigger();
+    while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    return grpc::Status::CANCELLED;
+  };
+  const CliResult run = RunCli({"generate", "--target", router_.target(), "--prompt", "x"}, "", &interrupt);
+  EXPECT_EQ(run.code, 130);
+  EXPECT_THAT(run.err, IsEmpty());
+}
+
+TEST(ConnectTest, SaysThatNothingListens) {
+  // Port 1 of the loopback: no service is ever there.
+  const CliResult run = RunCli({"generate", "--target", "127.0.0.1:1", "--prompt", "x"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, HasSubstr("nothing listens at 127.0.0.1:1"));
+  EXPECT_THAT(run.err, HasSubstr("is baton-router running"));
+}
+
+TEST_F(CommandsTest, ChatKeepsTheHistory) {
+  const CliResult run =
+      RunCli({"chat", "--target", router_.target(), "--system", "s", "--max-tokens", "9"}, "first\n\nsecond\n");
+
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(run.out, "Hello world!\nHello world!\n");
+  const auto requests = router_.requests();
+  ASSERT_EQ(requests.size(), 2);
+  EXPECT_EQ(requests[1].sampling().max_tokens(), 9u);
+  std::vector<std::string> history;
+  for (const v1::ChatMessage& message : requests[1].chat().messages()) {
+    history.push_back(message.role() + ":" + message.content());
+  }
+  EXPECT_THAT(history, ElementsAre("system:s", "user:first", "assistant:Hello world!", "user:second"));
+}
+
+TEST_F(CommandsTest, AnInterruptEndsTheChatsAnswerButNotTheChat) {
+  Interrupt interrupt;
+  int call = 0;
+  router_.on_generate = [&](grpc::ServerContext& context, const v1::GenerateRequest& request, auto& writer) {
+    if (++call > 1) return EchoAnswer(context, request, writer);
+    writer.Write(MakeChunk(0, "Hel", {1}));
+    interrupt.Trigger();
+    while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    return grpc::Status::CANCELLED;
+  };
+
+  const CliResult run = RunCli({"chat", "--target", router_.target()}, "first\nsecond\n", &interrupt);
+
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("Hello world!\n"));
+  EXPECT_EQ(router_.requests().size(), 2);
+}
+
+TEST_F(CommandsTest, StatusShowsWorkersAndPairs) {
+  router_.status.set_ready(true);
+  v1::WorkerInfo& worker = *router_.status.add_workers();
+  worker.set_worker_id("decode-0");
+  worker.set_state("serving");
+  worker.set_pages_used(12);
+  worker.set_pages_quarantined(3);
+  v1::PairInfo& pair = *router_.status.add_pairs();
+  pair.set_prefill_worker("prefill-0");
+  pair.set_decode_worker("decode-0");
+  pair.set_state("ready");
+
+  const CliResult table = RunCli({"status", "--target", router_.target()});
+  EXPECT_EQ(table.code, 0);
+  EXPECT_THAT(table.out, HasSubstr("decode-0"));
+  EXPECT_THAT(table.out, HasSubstr("QUARANTINED"));
+  EXPECT_THAT(table.out, HasSubstr("prefill-0  decode-0  ready"));
+
+  const CliResult json = RunCli({"status", "--target", router_.target(), "--json"});
+  EXPECT_EQ(nlohmann::json::parse(json.out)["workers"][0]["pages_quarantined"], 3);
+}
+
+TEST_F(CommandsTest, StatusWithWaitFailsWhenNoPairGetsReady) {
+  const CliResult run = RunCli({"status", "--target", router_.target(), "--wait", "300ms"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, HasSubstr("not ready within 300ms"));
+  router_.status.set_ready(true);
+  EXPECT_EQ(RunCli({"status", "--target", router_.target(), "--wait", "10s"}).code, 0);
+}
+
+}  // namespace
+}  // namespace baton::testing

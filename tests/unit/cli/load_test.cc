@@ -1,0 +1,203 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "cli/client.h"
+#include "cli/latency_summary.h"
+#include "cli/load_generator.h"
+#include "cli/load_report.h"
+#include "cli/workload.h"
+#include "fake_router.h"
+#include "tests/status_matchers.h"
+
+namespace baton {
+namespace {
+
+using ::baton::testing::EchoAnswer;
+using ::baton::testing::FakeRouter;
+using ::testing::DoubleNear;
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+TEST(Percentile, InterpolatesBetweenRanksAsNumpyDoes) {
+  EXPECT_DOUBLE_EQ(Percentile({7}, 0.99), 7);
+  EXPECT_DOUBLE_EQ(Percentile({1, 2, 3, 4}, 0.5), 2.5);
+  EXPECT_DOUBLE_EQ(Percentile({1, 2, 3, 4}, 0), 1);
+  EXPECT_DOUBLE_EQ(Percentile({1, 2, 3, 4}, 1), 4);
+  std::vector<double> hundred(101);
+  std::iota(hundred.begin(), hundred.end(), 0);
+  EXPECT_DOUBLE_EQ(Percentile(hundred, 0.95), 95);
+}
+
+TEST(Summarize, SortsAndOfNothingIsZero) {
+  const LatencySummary summary = Summarize({3, 1, 2});
+  EXPECT_EQ(summary.count, 3);
+  EXPECT_DOUBLE_EQ(summary.mean, 2);
+  EXPECT_DOUBLE_EQ(summary.p50, 2);
+  EXPECT_DOUBLE_EQ(summary.max, 3);
+  EXPECT_EQ(Summarize({}).count, 0);
+}
+
+Workload SmallWorkload() {
+  Workload workload;
+  workload.rate = 500;
+  workload.requests = 40;
+  workload.prompt_tokens = 16;
+  workload.output_tokens = 4;
+  workload.vocab_size = 4096;
+  return workload;
+}
+
+TEST(PoissonArrivals, AscendWithTheAskedRateAndRepeatWithTheirSeed) {
+  Workload workload = SmallWorkload();
+  workload.requests = 20000;
+  const std::vector<absl::Duration> arrivals = PoissonArrivals(workload);
+
+  EXPECT_TRUE(std::is_sorted(arrivals.begin(), arrivals.end()));
+  // The mean gap of 20,000 is within 5 % unless the distribution is wrong.
+  EXPECT_THAT(absl::ToDoubleSeconds(arrivals.back()) / workload.requests, DoubleNear(1 / workload.rate, 1e-4));
+  EXPECT_EQ(arrivals, PoissonArrivals(workload));
+  workload.seed = 1;
+  EXPECT_NE(arrivals, PoissonArrivals(workload));
+}
+
+TEST(MakeRequest, DrawsDifferentPromptsAwayFromTheEndsOfTheVocabulary) {
+  const Workload workload = SmallWorkload();
+  const v1::GenerateRequest request = MakeRequest(workload, 3);
+
+  EXPECT_EQ(request.token_ids().ids_size(), 16);
+  EXPECT_THAT(request.token_ids().ids(), Each(::testing::AllOf(::testing::Ge(256), ::testing::Lt(3687))));
+  EXPECT_EQ(request.sampling().max_tokens(), 4u);
+  EXPECT_TRUE(request.sampling().ignore_eos());
+  EXPECT_EQ(request.SerializeAsString(), MakeRequest(workload, 3).SerializeAsString());
+  EXPECT_NE(request.SerializeAsString(), MakeRequest(workload, 4).SerializeAsString());
+}
+
+TEST(MakeRequest, StaysInsideATinyVocabulary) {
+  Workload workload = SmallWorkload();
+  workload.vocab_size = 1;
+  EXPECT_THAT(MakeRequest(workload, 0).token_ids().ids(), Each(0));
+}
+
+TEST(MakeReport, MeasuresTokensNotMessagesAndCountsErrorsByStatus) {
+  LoadResult result;
+  result.duration = absl::Seconds(2);
+  // Two tokens that came together, then one 40 ms later.
+  result.outcomes.push_back({.code = grpc::StatusCode::OK,
+                             .token_times = {absl::Milliseconds(10), absl::Milliseconds(10), absl::Milliseconds(50)},
+                             .total = absl::Milliseconds(60)});
+  result.outcomes.push_back({.code = grpc::StatusCode::RESOURCE_EXHAUSTED, .token_times = {}, .total = {}});
+  result.not_sent = 3;
+
+  const LoadReport report = MakeReport(result);
+
+  EXPECT_EQ(report.completed, 1);
+  EXPECT_EQ(report.errors.at("RESOURCE_EXHAUSTED"), 1);
+  EXPECT_EQ(report.errors.at("NOT_SENT"), 3);
+  EXPECT_DOUBLE_EQ(report.ttft.p50, 0.010);
+  EXPECT_DOUBLE_EQ(report.tpot.p50, 0.020);
+  EXPECT_EQ(report.itl.count, 2);
+  EXPECT_DOUBLE_EQ(report.itl.max, 0.040);
+  EXPECT_DOUBLE_EQ(report.end_to_end.p50, 0.060);
+  EXPECT_DOUBLE_EQ(report.output_tokens_per_second, 1.5);
+}
+
+class LoadTest : public ::testing::Test {
+ protected:
+  LoadResult Run(const Workload& workload, const LoadOptions& options) {
+    auto client = Client::Connect(router_.target(), absl::Seconds(10), interrupt_);
+    EXPECT_OK(client);
+    return GenerateLoad(**client, workload, options, interrupt_);
+  }
+
+  FakeRouter router_;
+  Interrupt interrupt_;
+};
+
+TEST_F(LoadTest, SendsEveryRequestAndSeesEveryToken) {
+  const LoadResult result = Run(SmallWorkload(), {});
+
+  EXPECT_EQ(result.outcomes.size(), 40);
+  EXPECT_EQ(router_.requests().size(), 40);
+  for (const RequestOutcome& outcome : result.outcomes) {
+    EXPECT_EQ(outcome.code, grpc::StatusCode::OK);
+    EXPECT_EQ(outcome.token_times.size(), 4);
+    EXPECT_LE(outcome.token_times.back(), outcome.total);
+  }
+}
+
+TEST_F(LoadTest, DoesNotWaitForAnswersBeforeSendingMore) {
+  // Given a server that answers nobody before all have asked
+  absl::Time deadline = absl::Now() + absl::Seconds(30);
+  router_.on_generate = [this, deadline](auto& context, const auto& request, auto& writer) {
+    while (router_.requests().size() < 5 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+    return EchoAnswer(context, request, writer);
+  };
+  Workload workload = SmallWorkload();
+  workload.requests = 5;
+
+  const LoadResult result = Run(workload, {});
+
+  EXPECT_EQ(result.outcomes.size(), 5);
+  EXPECT_LT(absl::Now(), deadline);
+}
+
+TEST_F(LoadTest, CountsArrivalsBeyondTheLimitInsteadOfQueueingThem) {
+  router_.on_generate = [](grpc::ServerContext& context, const auto&, auto&) {
+    while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    return grpc::Status::CANCELLED;
+  };
+  Workload workload = SmallWorkload();
+  workload.requests = 6;
+
+  const LoadResult result = Run(workload, {.max_in_flight = 2, .request_timeout = absl::Milliseconds(500)});
+
+  EXPECT_EQ(result.not_sent, 4);
+  ASSERT_EQ(result.outcomes.size(), 2);
+  EXPECT_EQ(result.outcomes[0].code, grpc::StatusCode::DEADLINE_EXCEEDED);
+}
+
+TEST_F(LoadTest, AnInterruptSendsNothingMoreAndCancelsWhatRuns) {
+  router_.on_generate = [this](grpc::ServerContext& context, const auto&, auto&) {
+    interrupt_.Trigger();
+    while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    return grpc::Status::CANCELLED;
+  };
+  Workload workload = SmallWorkload();
+  workload.rate = 5;
+  workload.requests = 100'000;
+
+  const LoadResult result = Run(workload, {});
+
+  EXPECT_GE(result.outcomes.size(), 1);
+  EXPECT_LT(result.outcomes.size(), 1000);
+  EXPECT_EQ(result.outcomes[0].code, grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(LoadTest, TheBenchCommandFindsTheModelAndReportsAsJson) {
+  v1::ModelInfo& model = *router_.models.add_models();
+  model.set_name("demo");
+  model.set_vocab_size(4096);
+
+  const auto run = testing::RunCli({"bench", "serve", "--target", router_.target(), "--rate", "200", "--requests", "10",
+                                    "--prompt-tokens", "8", "--output-tokens", "4", "--json"});
+
+  ASSERT_EQ(run.code, 0) << run.err;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["completed"], 10);
+  EXPECT_EQ(json["model"], "demo");
+  EXPECT_EQ(json["itl_seconds"]["count"], 30);
+  EXPECT_EQ(router_.requests().at(0).model(), "demo");
+}
+
+TEST_F(LoadTest, TheBenchCommandNamesTheModelsThereAreWhenItsOwnIsNot) {
+  router_.models.add_models()->set_name("demo");
+  const auto run = testing::RunCli({"bench", "serve", "--target", router_.target(), "--model", "other"});
+  EXPECT_EQ(run.code, 1);
+  EXPECT_THAT(run.err, HasSubstr("serves demo, not other"));
+}
+
+}  // namespace
+}  // namespace baton
