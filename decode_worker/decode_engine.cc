@@ -87,8 +87,7 @@ void DecodeEngine::Cancel(const AttemptKey& key) {
 
 void DecodeEngine::FailAll() {
   for (const AttemptKey& key : jobs_.Keys()) {
-    Fail(key, v1::ATTEMPT_FAILURE_DRAINING,
-         absl::UnavailableError("the worker stops: drain-timeout is over"));
+    Fail(key, v1::ATTEMPT_FAILURE_DRAINING, absl::UnavailableError("the worker stops: drain-timeout is over"));
   }
 }
 
@@ -182,8 +181,8 @@ std::vector<Share> DecodeEngine::Plan() const {
   const KvLayout& layout = parts_.pool->layout();
   for (const auto& [age, job] : jobs_) {
     const Sequence& sequence = job->sequence;
-    const bool fits = layout.pages_for(static_cast<int>(sequence.tokens().size())) <=
-                      static_cast<int>(sequence.page_ids().size());
+    const bool fits =
+        layout.pages_for(static_cast<int>(sequence.tokens().size())) <= static_cast<int>(sequence.page_ids().size());
     if (job->state == State::kRunning && fits) candidates.push_back({age, sequence.pending_tokens()});
   }
   return PlanStep(std::move(candidates), limits_);

@@ -1,12 +1,13 @@
-// The DecodeEngine runs continuous batching: every step computes one token for each running sequence, sequences join and
-// leave between steps. With role `both` it also computes prompts itself, in chunks under what is left of the token budget.
+// The DecodeEngine runs continuous batching: every step computes one token for each running sequence, sequences join
+// and leave between steps. With role `both` it also computes prompts itself, in chunks under what is left of the token
+// budget.
 //
 // Life of an attempt here (state in brackets):
 //   [awaiting]  its prompt is computed elsewhere; the HandoffReceiver holds its pages until they are complete
 //   [waiting]   its prompt is to be computed here: in a queue by age; holds nothing
 //   [running]   in the batch, or growing into it chunk by chunk
-// When pages run out the youngest running sequence is preempted: its stream ends with PREEMPTED and its pages are free at
-// once. The oldest never is.
+// When pages run out the youngest running sequence is preempted: its stream ends with PREEMPTED and its pages are free
+// at once. The oldest never is.
 //
 // Lives on one EngineThread: all methods run there, but for construction and OnPagesFree.
 #pragma once
@@ -70,9 +71,9 @@ class DecodeEngine final : public Engine {
     Sequence sequence;
     const std::shared_ptr<DecodeSink> sink;
     State state;
-    const bool local;           // prompt computed here
-    absl::Time queued_since;    // ready to run
-    absl::Time started;         // first step
+    const bool local;         // prompt computed here
+    absl::Time queued_since;  // ready to run
+    absl::Time started;       // first step
     bool first_token_out = false;
   };
 
@@ -93,8 +94,8 @@ class DecodeEngine final : public Engine {
   const ScheduleLimits limits_;
   StepRunner runner_;
   JobTable<Job> jobs_;
-  std::atomic<bool> wants_pages_{false};          // an allocation failed: tell when pages are free
-  int local_sequences_ = 0;                       // running ones that did not come through the receiver
+  std::atomic<bool> wants_pages_{false};  // an allocation failed: tell when pages are free
+  int local_sequences_ = 0;               // running ones that did not come through the receiver
 };
 
 }  // namespace baton

@@ -24,7 +24,8 @@ absl::Status DecodeService::CheckMode(bool local) const {
     return absl::InvalidArgumentError("prefill_locally is set, expected a worker with role both");
   }
   if (!local && parts_.receiver == nullptr) {
-    return absl::InvalidArgumentError("prefill_locally is not set, but this worker takes no handoffs: it has no secret");
+    return absl::InvalidArgumentError(
+        "prefill_locally is not set, but this worker takes no handoffs: it has no secret");
   }
   return absl::OkStatus();
 }

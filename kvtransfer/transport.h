@@ -8,9 +8,8 @@
 // Both sides prove that they hold the shared secret (HMAC challenge) before anything else is accepted. Each sends
 // heartbeats from the I/O thread. States:
 //   alive    heard within silent_after
-//   silent   not heard since; may come back to alive. After peer_timeout it is given up: its flushes fail, nothing more
-//   is
-//            sent to or taken from it, and all that can still happen is that it gets revoked.
+//   silent   not heard since; may come back to alive. After peer_timeout it is given up: its flushes fail, nothing is
+//            sent to or taken from it any more, and all that can still happen is that it gets revoked.
 //   revoked  final: no write of this peer can land any more, nothing of ours is read for it, and it will not be heard
 //            again. What proves that depends on the data path: tcp: our endpoint is closed; shared memory: the peer's
 //            process is dead, or came back and said that it let go of our memory; in-process: at once. A timer alone

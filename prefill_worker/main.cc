@@ -42,9 +42,9 @@ absl::Status Run(int argc, char** argv) {
                        options.schedule);
   PrefillService service(host->limits(), host->admission(), &engine, &thread);
   thread.Start(&engine);
-  const absl::Status status = host->Serve(signal, {.service = &service,
-                                                   .stop_accepting = [] {},
-                                                   .fail_all = [&] { thread.Post([&] { engine.FailAll(); }); }});
+  const absl::Status status = host->Serve(
+      signal,
+      {.service = &service, .stop_accepting = [] {}, .fail_all = [&] { thread.Post([&] { engine.FailAll(); }); }});
   // In this order nothing calls what is gone: the transport calls the sender, the sender posts to the thread.
   host->StopTransport();
   thread.Stop();

@@ -85,8 +85,8 @@ bool PrefillEngine::SecurePages(Job& job) {
   return true;
 }
 
-// Granted prompts come first, since a decode worker holds pages for them; then the queue. Neither passes an older one that
-// does not fit.
+// Granted prompts come first, since a decode worker holds pages for them; then the queue. Neither passes an older one
+// that does not fit.
 void PrefillEngine::SecurePagesForAll() {
   int in_progress = 0;
   bool room = true;
@@ -117,14 +117,10 @@ void PrefillEngine::Reserve(Job& job) {
       key, job.target, job.sequence.pending_tokens(), job.sequence.attempt().page_hashes,
       {.on_queued = [this, thread, key] { thread->Post([this, key] { OnQueued(key); }); },
        .on_granted = [this, thread, key] { thread->Post([this, key] { OnGranted(key); }); },
-       .on_failed =
-           [this, thread, key](const absl::Status& why) {
-             thread->Post([this, key, why] { OnHandoffFailed(key, why); });
-           },
-       .on_done =
-           [this, thread, key](const HandoffStats& stats) {
-             thread->Post([this, key, stats] { OnHandedOver(key, stats); });
-           }});
+       .on_failed = [this, thread,
+                     key](const absl::Status& why) { thread->Post([this, key, why] { OnHandoffFailed(key, why); }); },
+       .on_done = [this, thread, key](
+                      const HandoffStats& stats) { thread->Post([this, key, stats] { OnHandedOver(key, stats); }); }});
 }
 
 void PrefillEngine::OnQueued(const AttemptKey& key) {

@@ -45,7 +45,8 @@ absl::StatusOr<SamplingParams> ParseSampling(const v1::EngineSampling& wire, con
     return Invalid("sampling.logit_bias size", wire.logit_bias_size(), absl::StrCat("at most ", kMaxLogitBiases));
   }
   if (wire.stop_token_ids_size() > kMaxStopTokens) {
-    return Invalid("sampling.stop_token_ids size", wire.stop_token_ids_size(), absl::StrCat("at most ", kMaxStopTokens));
+    return Invalid("sampling.stop_token_ids size", wire.stop_token_ids_size(),
+                   absl::StrCat("at most ", kMaxStopTokens));
   }
   if (wire.has_logprobs() && wire.logprobs() > kMaxLogprobs) {
     return Invalid("sampling.logprobs", wire.logprobs(), absl::StrCat("at most ", kMaxLogprobs));

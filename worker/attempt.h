@@ -21,7 +21,7 @@ namespace baton {
 
 struct Attempt {
   AttemptKey key;
-  absl::Time arrival;               // at the router: seniority in queues and for preemption
+  absl::Time arrival;  // at the router: seniority in queues and for preemption
   std::vector<TokenId> prompt;
   std::vector<TokenId> prior_output;  // of earlier attempts; output, not prompt
   SamplingParams sampling;
@@ -42,8 +42,8 @@ struct AttemptLimits {
   int pool_tokens = 0;  // pages_total * page_tokens
 };
 
-// FAILED_PRECONDITION for another protocol version, model or numerics_id; INVALID_ARGUMENT names the field, its value and
-// the limit.
+// FAILED_PRECONDITION for another protocol version, model or numerics_id; INVALID_ARGUMENT names the field, its value
+// and the limit.
 absl::StatusOr<Attempt> ParseAttempt(const v1::AttemptHeader& header, const AttemptLimits& limits);
 
 }  // namespace baton

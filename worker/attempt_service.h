@@ -11,9 +11,9 @@
 
 namespace baton {
 
-// Refuses a call. What another worker might do, or what can never be done, is an AttemptFailed event, so that the router
-// can tell it from a lost worker; FAILED_PRECONDITION (the two disagree on protocol, model or numerics) is the call's
-// status.
+// Refuses a call. What another worker might do, or what can never be done, is an AttemptFailed event, so that the
+// router can tell it from a lost worker; FAILED_PRECONDITION (the two disagree on protocol, model or numerics) is the
+// call's status.
 template <typename Event>
 grpc::ServerWriteReactor<Event>* Refuse(const absl::Status& why) {
   v1::AttemptFailure cause = v1::ATTEMPT_FAILURE_INVALID;

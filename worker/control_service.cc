@@ -69,18 +69,18 @@ void ControlService::Announce() {
 }
 
 grpc::ServerWriteReactor<v1::WorkerStatus>* ControlService::WatchStatus(grpc::CallbackServerContext*,
-                                                                       const v1::WatchStatusRequest* request) {
+                                                                        const v1::WatchStatusRequest* request) {
   if (request->protocol() != v1::WORKER_PROTOCOL_CURRENT) {
-    return RefuseStream<v1::WorkerStatus>(
-        {grpc::StatusCode::FAILED_PRECONDITION, absl::StrCat("protocol is ", request->protocol(), ", this worker speaks ",
-                                                             static_cast<int>(v1::WORKER_PROTOCOL_CURRENT))});
+    return RefuseStream<v1::WorkerStatus>({grpc::StatusCode::FAILED_PRECONDITION,
+                                           absl::StrCat("protocol is ", request->protocol(), ", this worker speaks ",
+                                                        static_cast<int>(v1::WORKER_PROTOCOL_CURRENT))});
   }
   auto stream = std::make_shared<StatusStream>(&KeepNewest);
   {
     MutexLock lock(mutex_);
     if (watchers_.size() >= kMaxWatchers) {
-      return RefuseStream<v1::WorkerStatus>(
-          {grpc::StatusCode::RESOURCE_EXHAUSTED, absl::StrCat("the status has ", kMaxWatchers, " watchers, the limit")});
+      return RefuseStream<v1::WorkerStatus>({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                                             absl::StrCat("the status has ", kMaxWatchers, " watchers, the limit")});
     }
     const absl::Duration interval =
         std::clamp(absl::Milliseconds(request->heartbeat_interval_ms()), kMinInterval, kMaxInterval);

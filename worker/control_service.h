@@ -23,7 +23,8 @@ struct ModelAsset {
   std::string content;
 };
 
-// SHA-256 (hex) over, for each asset in order of name: the name, a zero byte, its size as 8 bytes big endian, its content.
+// SHA-256 (hex) over, for each asset in order of name: the name, a zero byte, its size as 8 bytes big endian, its
+// content.
 std::string AssetsFingerprint(const std::vector<ModelAsset>& assets);
 
 class ControlService final : public v1::WorkerControl::CallbackService {

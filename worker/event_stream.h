@@ -1,7 +1,7 @@
 // An EventSink over a server-streaming call of gRPC's callback API.
 //
-// Two objects, because the call may end before the attempt does and the other way round: the reactor, which gRPC owns from
-// the start of the call until OnDone, and the EventStream, which the engine shares and which outlives it.
+// Two objects, because the call may end before the attempt does and the other way round: the reactor, which gRPC owns
+// from the start of the call until OnDone, and the EventStream, which the engine shares and which outlives it.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -21,13 +21,14 @@ namespace baton {
 template <typename Event>
 class EventStream final : public EventSink<Event> {
  public:
-  // Joins `next` into `last`, an event not yet sent, when the two fit; false otherwise. Bounds the backlog of a slow caller.
+  // Joins `next` into `last`, an event not yet sent, when the two fit; false otherwise. Bounds the backlog of a slow
+  // caller.
   using Merge = bool (*)(Event& last, Event& next);
 
   explicit EventStream(Merge merge = nullptr) : merge_(merge) {}
 
-  // The reactor to return from the service's method. `on_cancel` runs, on a gRPC thread, if the call ends before the last
-  // event was written: cancelled, deadline passed, connection gone.
+  // The reactor to return from the service's method. `on_cancel` runs, on a gRPC thread, if the call ends before the
+  // last event was written: cancelled, deadline passed, connection gone.
   static grpc::ServerWriteReactor<Event>* Serve(std::shared_ptr<EventStream> stream, std::function<void()> on_cancel) {
     return new Reactor(std::move(stream), std::move(on_cancel));
   }
@@ -110,8 +111,8 @@ class EventStream final : public EventSink<Event> {
     queue_.clear();
   }
 
-  // Starts the next write, or returns the reactor if it is to be finished. Finish itself must be called without the lock:
-  // gRPC may run OnDone within it. A write cannot do that, since OnDone only follows Finish.
+  // Starts the next write, or returns the reactor if it is to be finished. Finish itself must be called without the
+  // lock: gRPC may run OnDone within it. A write cannot do that, since OnDone only follows Finish.
   Reactor* Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (reactor_ == nullptr || writing_ || finish_called_) return nullptr;
     if (!queue_.empty()) {
@@ -128,8 +129,8 @@ class EventStream final : public EventSink<Event> {
   Mutex mutex_;
   Reactor* reactor_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::deque<Event> queue_ ABSL_GUARDED_BY(mutex_);
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;        // queue_.front() is in flight
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;         // no more events are accepted
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;  // queue_.front() is in flight
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;   // no more events are accepted
   bool finish_called_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -92,8 +92,7 @@ AttemptLimits WorkerHost::limits() const {
           .numerics_id = model_->numerics_id(),
           .vocab_size = model_->config().vocab_size,
           .max_context_tokens = model_->config().max_positions,
-          .pool_tokens = static_cast<int>(
-              std::min<uint64_t>(pages * pool_->layout().page_tokens, INT32_MAX))};
+          .pool_tokens = static_cast<int>(std::min<uint64_t>(pages * pool_->layout().page_tokens, INT32_MAX))};
 }
 
 v1::WorkerStatus WorkerHost::Snapshot() const {
@@ -137,10 +136,9 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
 
 absl::Status WorkerHost::Serve(ShutdownSignal& signal, const Role& role) {
   ControlService control(assets_, [this] { return Snapshot(); });
-  BATON_ASSIGN_OR_RETURN(
-      std::unique_ptr<GrpcServer> server,
-      GrpcServer::Start({.listen = options_.listen, .max_message_bytes = options_.max_message_bytes},
-                        {role.service, &control}));
+  BATON_ASSIGN_OR_RETURN(std::unique_ptr<GrpcServer> server,
+                         GrpcServer::Start({.listen = options_.listen, .max_message_bytes = options_.max_message_bytes},
+                                           {role.service, &control}));
   server->SetServing(true);
   Log(LogLevel::kInfo, "worker.serving",
       {{"role", RoleName(role_)},

@@ -1,5 +1,5 @@
-// What a worker process stands on, whatever its role: the model, the pool its KV pages live in, the transport that moves
-// them, metrics, and the gRPC server with the control service.
+// What a worker process stands on, whatever its role: the model, the pool its KV pages live in, the transport that
+// moves them, metrics, and the gRPC server with the control service.
 //
 // Built and used by main; the parts it hands out are used as their own headers say.
 #pragma once

@@ -22,7 +22,8 @@ class WorkerMetrics::Builder {
   prometheus::Histogram& Histogram(const char* name, const char* help,
                                    const prometheus::Histogram::BucketBoundaries& buckets,
                                    const Labels& labels = {}) const {
-    return prometheus::BuildHistogram().Name(name).Help(help).Labels(constant_).Register(registry_).Add(labels, buckets);
+    return prometheus::BuildHistogram().Name(name).Help(help).Labels(constant_).Register(registry_).Add(labels,
+                                                                                                        buckets);
   }
   prometheus::Counter& Counter(const char* name, const char* help) const { return Counters(name, help).Add({}); }
   prometheus::Family<prometheus::Counter>& Counters(const char* name, const char* help) const {
@@ -47,8 +48,8 @@ WorkerMetrics::WorkerMetrics(const Builder& make)
     : queue_seconds(make.Seconds("baton_queue_seconds", "Time a request waited at a stage", {{"stage", make.role()}})),
       prefill_seconds(make.Seconds("baton_prefill_seconds", "First chunk of a prompt to its first token")),
       kv_transfer_seconds(make.Seconds("baton_kv_transfer_seconds", "First page put to handover")),
-      kv_transfer_exposed_seconds(make.Seconds("baton_kv_transfer_exposed_seconds",
-                                               "End of prefill to handover: what compute did not hide")),
+      kv_transfer_exposed_seconds(
+          make.Seconds("baton_kv_transfer_exposed_seconds", "End of prefill to handover: what compute did not hide")),
       batch_sequences(make.Histogram("baton_batch_sequences", "Sequences in a step",
                                      {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024})),
       step_seconds(make.Seconds("baton_step_seconds", "Duration of a step")),

@@ -14,21 +14,21 @@ namespace baton {
 struct WorkerMetrics {
   WorkerMetrics(prometheus::Registry& registry, const std::string& model, const std::string& role);
 
-  prometheus::Histogram& queue_seconds;            // baton_queue_seconds{stage=role}
-  prometheus::Histogram& prefill_seconds;          // first chunk to first token
-  prometheus::Histogram& kv_transfer_seconds;      // first put to Committed
+  prometheus::Histogram& queue_seconds;        // baton_queue_seconds{stage=role}
+  prometheus::Histogram& prefill_seconds;      // first chunk to first token
+  prometheus::Histogram& kv_transfer_seconds;  // first put to Committed
   prometheus::Histogram& kv_transfer_exposed_seconds;
-  prometheus::Histogram& batch_sequences;          // per step
+  prometheus::Histogram& batch_sequences;  // per step
   prometheus::Histogram& step_seconds;
-  prometheus::Counter& prompt_tokens;              // computed here
+  prometheus::Counter& prompt_tokens;  // computed here
   prometheus::Counter& generated_tokens;
   prometheus::Counter& transfer_bytes;
   prometheus::Counter& transfer_failures;
   prometheus::Gauge& running_sequences;
   prometheus::Gauge& waiting_sequences;
 
-  void AttemptEnded(const std::string& outcome);   // baton_attempts_total{outcome}
-  void SetPages(const PageCounts& counts);         // baton_pages{state}
+  void AttemptEnded(const std::string& outcome);  // baton_attempts_total{outcome}
+  void SetPages(const PageCounts& counts);        // baton_pages{state}
 
  private:
   class Builder;

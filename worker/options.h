@@ -41,8 +41,8 @@ struct WorkerOptions {
   LogOptions log;
 
   void AddTo(OptionSet& set);
-  // What Parse cannot check alone; fills in defaults that depend on other options and reads the secret. INVALID_ARGUMENT
-  // names the option. `needs_secret`: this worker hands over or receives.
+  // What Parse cannot check alone; fills in defaults that depend on other options and reads the secret.
+  // INVALID_ARGUMENT names the option. `needs_secret`: this worker hands over or receives.
   absl::Status Finalize(std::string_view role, bool needs_secret);
   ModelOptions ForModel() const;
 };

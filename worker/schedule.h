@@ -14,13 +14,13 @@
 namespace baton {
 
 struct ScheduleLimits {
-  int token_budget = 512;   // tokens per step
-  int chunk_tokens = 512;   // of one prompt per step
-  int max_sequences = 64;   // per step
+  int token_budget = 512;  // tokens per step
+  int chunk_tokens = 512;  // of one prompt per step
+  int max_sequences = 64;  // per step
 };
 
-// Seniority: the older of two is served first and preempted last. Kept through preemption and retries, since `arrival` is
-// the request's at the router.
+// Seniority: the older of two is served first and preempted last. Kept through preemption and retries, since `arrival`
+// is the request's at the router.
 struct Age {
   absl::Time arrival;
   AttemptKey key;  // breaks ties
@@ -43,11 +43,12 @@ struct Share {
   bool operator==(const Share&) const = default;
 };
 
-// Shares are in the order of the batch. When the budget is smaller than the number of decoding sequences, the oldest run.
+// Shares are in the order of the batch. When the budget is smaller than the number of decoding sequences, the oldest
+// run.
 std::vector<Share> PlanStep(std::vector<Candidate> candidates, const ScheduleLimits& limits);
 
-// Who of `running`, oldest first, gives up its pages so that another one can grow: the youngest. Never the oldest: nullopt
-// when there is nobody else.
+// Who of `running`, oldest first, gives up its pages so that another one can grow: the youngest. Never the oldest:
+// nullopt when there is nobody else.
 std::optional<AttemptKey> PickVictim(std::span<const Age> running);
 
 }  // namespace baton

@@ -1,7 +1,7 @@
 // A Sequence is an attempt in progress on one worker: its tokens so far and the pages that hold their KV.
 //
-// Prefill and decode are the same thing here: tokens beyond kv_tokens are pending, a step computes some of them, and the
-// step that computes the last one samples the next. A sequence that decodes has exactly one pending token.
+// Prefill and decode are the same thing here: tokens beyond kv_tokens are pending, a step computes some of them, and
+// the step that computes the last one samples the next. A sequence that decodes has exactly one pending token.
 //
 // Owned by one engine and used on its thread only.
 #pragma once

@@ -16,8 +16,8 @@ namespace baton {
 
 struct StepEntry {
   Sequence* sequence = nullptr;
-  int tokens = 0;                        // of its pending ones, to compute in this step
-  std::optional<SampledToken> sampled;   // filled by Run; not yet appended to the sequence
+  int tokens = 0;                       // of its pending ones, to compute in this step
+  std::optional<SampledToken> sampled;  // filled by Run; not yet appended to the sequence
 
   bool completes() const { return tokens == sequence->pending_tokens(); }
 };

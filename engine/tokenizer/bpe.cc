@@ -29,7 +29,10 @@ bool OccursInUtf8(int byte) { return byte != 0xC0 && byte != 0xC1 && byte < 0xF5
 
 absl::Status RefuseUnsupported(const JsonNode& json) {
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-    if (const auto field = json.Find(key); field && field->value() != "") return field->Unsupported("an affix");
+    const auto field = json.Find(key);
+    if (!field) continue;
+    BATON_ASSIGN_OR_RETURN(const std::string_view affix, field->String());
+    if (!affix.empty()) return field->Unsupported("an affix");
   }
   if (const auto dropout = json.Find("dropout"); dropout && dropout->value() != 0) {
     return dropout->Unsupported("dropout");

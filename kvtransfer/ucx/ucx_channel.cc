@@ -76,7 +76,8 @@ void UcxChannel::SendHeartbeat() {
 
 void UcxChannel::Post(std::unique_ptr<Operation> operation, const void* data, size_t bytes) {
   if (closing_ || failed()) return;
-  Operation& op = *operation;
+  Operation* const owned = operation.release();  // by OnSent, or by us if it is sent at once
+  Operation& op = *owned;
   op.channel = this;
   op.header.session = session_;
   op.header.sequence = next_sequence_++;
@@ -91,11 +92,9 @@ void UcxChannel::Post(std::unique_ptr<Operation> operation, const void* data, si
   params.user_data = &op;
   const ucs_status_ptr_t request =
       ucp_am_send_nbx(endpoint_, kFrameHandlerId, &op.header, sizeof(op.header), data, bytes, &params);
-  if (UCS_PTR_IS_PTR(request)) {
-    static_cast<void>(operation.release());  // OnSent owns it
-  } else {
-    Complete(op, UCS_PTR_STATUS(request));
-  }
+  if (UCS_PTR_IS_PTR(request)) return;
+  Complete(op, UCS_PTR_STATUS(request));
+  delete owned;
 }
 
 void UcxChannel::OnSent(void* request, ucs_status_t status, void* operation) {

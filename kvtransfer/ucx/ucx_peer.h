@@ -11,11 +11,9 @@
 // memory; ready says whether we attached to theirs.
 //
 // Leaving. We stop our puts, let go of the peer's memory, say goodbye and wait a little for the peer's goodbye. Then:
-//   the peer never had our region mapped    the connection is closed; nothing it sends is taken any more: revoked
-//   it has, or may have                     revoked once it said goodbye (it let go first) or its process is dead.
-//   Until
-//                                           then the connection stays open as long as it lasts, so that a stopped peer
-//                                           that returns finds our goodbye and can answer.
+//   the peer never had our region mapped: the connection is closed, nothing it sends is taken any more: revoked.
+//   It has, or may have: revoked once it said goodbye (it let go first) or its process is dead. Until then the
+//   connection stays open as long as it lasts, so that a stopped peer that returns finds our goodbye and can answer.
 //
 // I/O thread only. OnFrame is called from UCX's receive callback and closes nothing; Advance, called between rounds of
 // progress, does.

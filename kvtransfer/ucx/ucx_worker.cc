@@ -13,8 +13,8 @@ namespace baton {
 namespace {
 
 bool UserSet(const std::string& variable) {
-  return std::getenv(variable.c_str()) !=
-         nullptr;  // NOLINT(concurrency-mt-unsafe): nothing here changes the environment
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment
+  return std::getenv(variable.c_str()) != nullptr;
 }
 
 // Process-wide settings, which UCX applies when it is loaded: its crash handlers would hide ours and the sanitizers',

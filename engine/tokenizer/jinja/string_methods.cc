@@ -32,17 +32,27 @@ absl::StatusOr<Value> StripMethod(Runtime& runtime, const Value& input, const Ar
   std::optional<std::string_view> characters;
   if (bound[0] && !bound[0]->is(Kind::kNone)) {
     BATON_ASSIGN_OR_RETURN(characters, ExpectString(*bound[0], "the characters to strip"));
-    BATON_RETURN_IF_ERROR(runtime.heap.Reserve(text.size() / 8 * characters->size() / 8));
+    BATON_RETURN_IF_ERROR(runtime.heap.Step(text.size() / 8 * characters->size()));
   }
   return Value::String(Strip(text, characters, {.left = Left, .right = Right}));
 }
 
 absl::StatusOr<Value> NewStrings(Runtime& runtime, const std::vector<std::string_view>& parts) {
-  BATON_RETURN_IF_ERROR(runtime.heap.Step(parts.size() * sizeof(Value)));
   std::vector<Value> values;
   values.reserve(parts.size());
   for (const std::string_view part : parts) values.push_back(Value::String(part));
   return runtime.heap.NewList(std::move(values));
+}
+
+// Meters the memory of a list of at most so many strings, before it is made.
+absl::Status ReserveStrings(Runtime& runtime, size_t count) {
+  return runtime.heap.Reserve(count * (sizeof(std::string_view) + sizeof(Value)));
+}
+
+int64_t CountOccurrences(std::string_view text, std::string_view what) {
+  int64_t count = 0;
+  for (size_t at = text.find(what); at != std::string_view::npos; at = text.find(what, at + what.size())) ++count;
+  return count;
 }
 
 template <bool FromRight>
@@ -50,18 +60,20 @@ absl::StatusOr<Value> SplitMethod(Runtime& runtime, const Value& input, const Ar
   BATON_ASSIGN_OR_RETURN(const std::string_view text, Receiver(runtime, input));
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"sep", "maxsplit"}));
   BATON_ASSIGN_OR_RETURN(const int64_t max_splits, IntOr(bound[1], -1, "maxsplit"));
-  BATON_RETURN_IF_ERROR(runtime.heap.Reserve(text.size()));
   if (!bound[0] || bound[0]->is(Kind::kNone)) {
+    BATON_RETURN_IF_ERROR(ReserveStrings(runtime, CountSpaces(text) + 1));
     return NewStrings(runtime, SplitAtWhitespace(text, max_splits, FromRight));
   }
   BATON_ASSIGN_OR_RETURN(const std::string_view separator, ExpectString(*bound[0], "a separator"));
   if (separator.empty()) return absl::InvalidArgumentError("empty separator");
+  BATON_RETURN_IF_ERROR(ReserveStrings(runtime, CountOccurrences(text, separator) + 1));
   return NewStrings(runtime, SplitAt(text, separator, max_splits, FromRight));
 }
 
 absl::StatusOr<Value> SplitLinesMethod(Runtime& runtime, const Value& input, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(const std::string_view text, Receiver(runtime, input));
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"keepends"}));
+  BATON_RETURN_IF_ERROR(ReserveStrings(runtime, CountSpaces(text) + 1));
   return NewStrings(runtime, SplitLines(text, bound[0] && IsTrue(*bound[0])));
 }
 
@@ -135,9 +147,7 @@ absl::StatusOr<Value> CountMethod(Runtime& runtime, const Value& input, const Ar
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"sub"}, 1));
   BATON_ASSIGN_OR_RETURN(const std::string_view what, ExpectString(*bound[0], "what to count"));
   if (what.empty()) return Value::Int(static_cast<int64_t>(CountCodePoints(text)) + 1);
-  int64_t count = 0;
-  for (size_t at = text.find(what); at != std::string_view::npos; at = text.find(what, at + what.size())) ++count;
-  return Value::Int(count);
+  return Value::Int(CountOccurrences(text, what));
 }
 
 absl::StatusOr<Value> ZeroFill(Runtime& runtime, const Value& input, const Arguments& arguments) {

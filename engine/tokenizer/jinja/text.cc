@@ -63,6 +63,16 @@ size_t CountCodePoints(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
+size_t CountSpaces(std::string_view text) {
+  size_t count = 0;
+  while (!text.empty()) {
+    const Utf8Unit unit = ReadUtf8(text);
+    count += IsSpace(unit.code_point) ? 1 : 0;
+    text.remove_prefix(unit.length);
+  }
+  return count;
+}
+
 std::vector<std::string_view> CodePoints(std::string_view text) {
   std::vector<std::string_view> result;
   while (!text.empty()) {

@@ -11,6 +11,7 @@
 namespace baton::jinja {
 
 size_t CountCodePoints(std::string_view text);
+size_t CountSpaces(std::string_view text);  // code points that IsSpace()
 // The code points, each as the text it is.
 std::vector<std::string_view> CodePoints(std::string_view text);
 // Where the code point `index` begins; the end of the text when there are fewer.

@@ -62,7 +62,7 @@ absl::StatusOr<Value> Indent(Runtime& runtime, const Value& input, const Argumen
   }
   const bool indents_first = bound[1] && IsTrue(*bound[1]);
   const bool indents_blank = bound[2] && IsTrue(*bound[2]);
-  BATON_RETURN_IF_ERROR(runtime.heap.Reserve(text.AsString().size()));
+  BATON_RETURN_IF_ERROR(runtime.heap.Reserve(text.AsString().size() + CountSpaces(text.AsString()) * sizeof(Value)));
   // Jinja appends a line end, so that a last, empty line counts.
   std::vector<std::string_view> lines = SplitLines(text.AsString(), /*keep_ends=*/false);
   if (text.AsString().empty() || SplitLines(text.AsString(), true).back().size() != lines.back().size()) {

@@ -25,8 +25,8 @@ class TempFolder {
 
   const std::filesystem::path& path() const { return path_; }
   void Write(const std::string& name, std::string_view content) const {
-    std::ofstream(path_ / name, std::ios::binary | std::ios::trunc)
-        .write(content.data(), static_cast<std::streamsize>(content.size()));
+    std::filesystem::remove(path_ / name);  // a file written over would be flushed to the disk
+    std::ofstream(path_ / name, std::ios::binary).write(content.data(), static_cast<std::streamsize>(content.size()));
   }
   // The files of `folder`, but none of its folders.
   void CopyFrom(const std::filesystem::path& folder) const {

@@ -27,29 +27,29 @@ class EndpointsStressTest : public ::testing::Test {
   bool Run(PrefillSide& prefill, std::mt19937& dice, uint64_t request) {
     const AttemptKey key = Key(request);
     const int tokens = 1 + int(dice() % 16);  // one to four pages
-    const int fate = int(dice() % 8); if(getenv("V")) fprintf(stderr,"");
+    const int fate = int(dice() % 8); struct G{int f;uint64_t r;bool ok=false;~G(){if(!ok)fprintf(stderr,"FATE %d req %d\n",f,(int)r);}} g{fate,request}; auto OK=[&](bool b){g.ok=b;return b;};
     EXPECT_OK(decode_.receiver().OpenAttempt(key));
     prefill.Reserve(key, decode_.target(), tokens);
-    if (fate == 0) return Cancel(prefill, key, dice);
+    if (fate == 0) return OK(Cancel(prefill, key, dice));
     if (fate == 1) decode_.Close(key);
     const std::string answer = prefill.diary().WaitForAny({absl::StrCat("granted ", request), Failed(key)});
     if (answer.empty()) return false;
     if (answer[0] == 'g') {
-      if (fate == 2) return Cancel(prefill, key, dice);
+      if (fate == 2) return OK(Cancel(prefill, key, dice));
       prefill.Put(key, tokens);
-      if (fate == 3) return Cancel(prefill, key, dice);
+      if (fate == 3) return OK(Cancel(prefill, key, dice));
       if (fate == 4) decode_.Close(key);
       if (fate == 5) {
         prefill.Abort(key, /*finished=*/true);
       } else {
         prefill.sender().Commit(key, 1);
       }
-      if (fate == 6) return Cancel(prefill, key, dice);
+      if (fate == 6) return OK(Cancel(prefill, key, dice));
     }
     const bool ended =
         !prefill.diary().WaitForAny({absl::StrCat("done ", request), Released(key), Failed(key)}).empty();
     decode_.Close(key);
-    return ended;
+    return OK(ended);
   }
 
   // The router's cancel, at both workers in either order.

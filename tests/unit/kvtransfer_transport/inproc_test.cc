@@ -1,5 +1,4 @@
-// What is the in-process transport's own: its faults, and the general promises under them. Runs under ThreadSanitizer,
-// too.
+// What is the in-process transport's own: its faults, and what holds under them. ThreadSanitizer runs it, too.
 
 #include <cstring>
 #include <memory>
@@ -47,13 +46,13 @@ class InprocTest : public ::testing::Test {
   void Connect(absl::Duration peer_timeout = absl::Milliseconds(300)) {
     server_ = Make("inproc:", peer_timeout);
     client_ = Make("", peer_timeout);
+    std::memset(client_->memory.data, 1, kRegionBytes);
     ASSERT_OK_AND_ASSIGN(to_server_, ConnectAndWait(*client_->transport, server_->transport->address()));
     ASSERT_TRUE(server_->events.WaitForAccepted(1));
     to_client_ = server_->events.accepted()[0];
   }
 
   void PutOnes(StreamId stream) {
-    std::memset(client_->memory.data, 1, kRegionBytes);
     const PutPiece all{
         .local = static_cast<const std::byte*>(client_->memory.data), .remote_offset = 0, .bytes = kRegionBytes};
     client_->transport->Put(to_server_, stream, {&all, 1});

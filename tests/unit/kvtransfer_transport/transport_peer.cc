@@ -1,6 +1,6 @@
 // A process at the other end of a transport, for tests that kill, stop and restart it.
 //
-//   transport_peer serve PATH SECRET            listens; prints "address HOST:PORT"
+//   transport_peer serve PATH SECRET [LISTEN]   listens; prints "address HOST:PORT"
 //   transport_peer write PATH SECRET HOST:PORT  connects and puts its whole region again and again; prints "flushed"
 //
 // Both print what happens to their peer, one event per line, and end in order when stdin does.
@@ -61,7 +61,7 @@ int Main(const std::vector<std::string>& args) {
   options.path = args[2];
   options.secret = args[3];
   options.heartbeat_interval = absl::Milliseconds(20);
-  if (args[1] == "serve") options.listen_address = "127.0.0.1:0";
+  if (args[1] == "serve") options.listen_address = args.size() > 4 ? args[4] : "127.0.0.1:0";
   absl::StatusOr<std::unique_ptr<Transport>> transport = CreateTransport(options);
   if (!transport.ok()) return 3;
   absl::StatusOr<TransportMemory> memory = (*transport)->AllocateRegion(kRegionBytes);

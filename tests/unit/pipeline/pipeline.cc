@@ -164,10 +164,10 @@ Node::Node(std::string name, const NodeOptions& options)
       metrics_(*registry_, "test", name_),
       model_(ValueOrDie(Model::Load(options.model_folder, {.threads = options.threads, .kv_dtype = DType::kF32}))),
       transport_(ValueOrDie(InprocTransport::Create(Loopback(options.peer_timeout)))) {
-  pool_ = ValueOrDie(PagePool::Create(model_->kv_layout(), options.pages,
-                                      [this](size_t bytes) -> absl::StatusOr<PoolMemory> {
-                                        return PoolMemory{ValueOrDie(transport_->AllocateRegion(bytes)).data, nullptr};
-                                      }));
+  pool_ = ValueOrDie(
+      PagePool::Create(model_->kv_layout(), options.pages, [this](size_t bytes) -> absl::StatusOr<PoolMemory> {
+        return PoolMemory{ValueOrDie(transport_->AllocateRegion(bytes)).data, nullptr};
+      }));
 }
 
 bool Node::BecomesEmpty() {
@@ -210,7 +210,9 @@ DecodeNode::DecodeNode(std::string name, const NodeOptions& options) : Node(std:
     if (engine_ != nullptr) engine_->OnPagesFree();
   });
   receiver_ = ValueOrDie(HandoffReceiver::Create(
-      identity(), {.max_sequences = options.schedule.max_sequences}, transport_.get(), pool_.get(),
+      identity(),
+      {.max_sequences = options.schedule.max_sequences, .growth_watermark_pages = options.growth_watermark_pages},
+      transport_.get(), pool_.get(),
       {.on_received =
            [this](ReceivedSequence received) {
              auto shared = std::make_shared<ReceivedSequence>(std::move(received));
@@ -241,9 +243,8 @@ absl::Status DecodeNode::Open(const Attempt& attempt, bool local, std::shared_pt
   if (!local) {
     if (absl::Status opened = receiver_->OpenAttempt(attempt.key); !opened.ok()) return opened;
   }
-  thread_.Post([this, attempt, local, sink] {
-    local ? engine_->SubmitLocal(attempt, sink) : engine_->Await(attempt, sink);
-  });
+  thread_.Post(
+      [this, attempt, local, sink] { local ? engine_->SubmitLocal(attempt, sink) : engine_->Await(attempt, sink); });
   return absl::OkStatus();
 }
 

@@ -1,5 +1,5 @@
-// Prefill and decode workers without their processes: the real engines, models, pools and endpoints of both sides in one
-// process, joined by the in-process transport, and a caller that plays the router.
+// Prefill and decode workers without their processes: the real engines, models, pools and endpoints of both sides in
+// one process, joined by the in-process transport, and a caller that plays the router.
 #pragma once
 
 #include <atomic>
@@ -27,6 +27,7 @@ struct NodeOptions {
   int pages = 256;
   int threads = 1;
   ScheduleLimits schedule;
+  int growth_watermark_pages = 8;
   absl::Duration peer_timeout = absl::Milliseconds(600);
 };
 
@@ -96,7 +97,8 @@ struct Answer {
   bool SameBits(const Answer& other) const;
 };
 
-// How to serve. Without `prefill` the decode nodes compute prompts themselves. Attempt n goes to decode[(n - 1) % size].
+// How to serve. Without `prefill` the decode nodes compute prompts themselves. Attempt n goes to decode[(n - 1) %
+// size].
 struct Placement {
   PrefillNode* prefill = nullptr;
   std::vector<DecodeNode*> decode;

@@ -1,5 +1,7 @@
-// The serving pipeline end to end, without processes and gRPC: invariants I1, I3 and I5 over engines, schedulers, handoff and
-// page pools.
+// The serving pipeline end to end, without processes and gRPC: invariants I1, I3 and I5 over engines, schedulers,
+// handoff and page pools.
+#include "pipeline.h"
+
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -8,7 +10,6 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "pipeline.h"
 #include "tests/status_matchers.h"
 #include "tests/tiny_models.h"
 
@@ -97,8 +98,10 @@ TEST_P(PipelineChunks, AllAtOnceOnOneWorkerThatDoesBothGivesTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(Sizes, PipelineChunks, ::testing::Values(1, 16, 512));
 
 TEST_F(PipelineTest, PreemptionForLackOfPagesGivesTheSameBits) {
-  PrefillNode prefill("prefill", Options(16));
-  DecodeNode decode("decode", Options(16));
+  NodeOptions tight = Options(12);
+  tight.growth_watermark_pages = 0;
+  PrefillNode prefill("prefill", tight);
+  DecodeNode decode("decode", tight);
   const std::vector<Answer> answers = ServeAll({.prefill = &prefill, .decode = {&decode}}, requests());
   ExpectSame(answers, reference());
   int preemptions = 0;

@@ -12,7 +12,6 @@ namespace {
 
 using ::baton::testing::Fails;
 
-
 AttemptLimits Limits() {
   AttemptLimits limits;
   limits.model = "demo";
@@ -85,7 +84,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"attempt", [](H& h) { h.set_attempt(0); }, kInvalid, "attempt is 0"},
         Refusal{"no_prompt", [](H& h) { h.clear_prompt_token_ids(); }, kInvalid, "prompt_token_ids size is 0"},
         Refusal{"token", [](H& h) { h.set_prompt_token_ids(1, 100); }, kInvalid, "prompt_token_ids is 100"},
-        Refusal{"negative", [](H& h) { h.set_prior_output_token_ids(0, -1); }, kInvalid, "prior_output_token_ids is -1"},
+        Refusal{"negative", [](H& h) { h.set_prior_output_token_ids(0, -1); }, kInvalid,
+                "prior_output_token_ids is -1"},
         Refusal{"no_max", [](H& h) { h.mutable_sampling()->set_max_tokens(0); }, kInvalid, "sampling.max_tokens is 0"},
         Refusal{"done", [](H& h) { h.mutable_sampling()->set_max_tokens(1); }, kInvalid, "less than max_tokens"},
         Refusal{"context", [](H& h) { h.mutable_sampling()->set_max_tokens(4'000'000'000u); }, kInvalid,

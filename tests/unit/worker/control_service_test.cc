@@ -14,9 +14,7 @@
 namespace baton {
 namespace {
 
-std::vector<ModelAsset> Assets() {
-  return {{"a.json", "{}"}, {"tokenizer.json", std::string((5 << 20) / 2, 'x')}};
-}
+std::vector<ModelAsset> Assets() { return {{"a.json", "{}"}, {"tokenizer.json", std::string((5 << 20) / 2, 'x')}}; }
 
 class ControlServiceTest : public ::testing::Test {
  protected:

@@ -18,12 +18,12 @@ TEST(PlanStep, DecodesGoFirstThenPromptsByAge) {
 }
 
 TEST(PlanStep, CutsAPromptAtTheBudgetAndAtTheChunk) {
-  EXPECT_THAT(PlanStep({{At(1, 1), 100}, {At(2, 2), 100}},
-                       {.token_budget = 130, .chunk_tokens = 1000, .max_sequences = 10}),
-              ElementsAre(Share{Key(1), 100}, Share{Key(2), 30}));
-  EXPECT_THAT(PlanStep({{At(1, 1), 100}, {At(2, 2), 100}},
-                       {.token_budget = 130, .chunk_tokens = 60, .max_sequences = 10}),
-              ElementsAre(Share{Key(1), 60}, Share{Key(2), 60}));
+  EXPECT_THAT(
+      PlanStep({{At(1, 1), 100}, {At(2, 2), 100}}, {.token_budget = 130, .chunk_tokens = 1000, .max_sequences = 10}),
+      ElementsAre(Share{Key(1), 100}, Share{Key(2), 30}));
+  EXPECT_THAT(
+      PlanStep({{At(1, 1), 100}, {At(2, 2), 100}}, {.token_budget = 130, .chunk_tokens = 60, .max_sequences = 10}),
+      ElementsAre(Share{Key(1), 60}, Share{Key(2), 60}));
 }
 
 TEST(PlanStep, DecodesThatExceedTheBudgetRunOldestFirst) {

@@ -37,8 +37,7 @@ TEST(Sequence, EndsAtAStopTokenOrAtMaxTokens) {
 }
 
 TEST(Sequence, DroppedPagesGoBackToThePool) {
-  ASSERT_OK_AND_ASSIGN(auto pool,
-                       PagePool::Create({.layers = 1, .kv_heads = 1, .head_dim = 8, .page_tokens = 4}, 4));
+  ASSERT_OK_AND_ASSIGN(auto pool, PagePool::Create({.layers = 1, .kv_heads = 1, .head_dim = 8, .page_tokens = 4}, 4));
   Sequence sequence(MakeAttempt({1}, {}, 3));
   ASSERT_OK_AND_ASSIGN(auto pages, pool->Allocate(3));
   sequence.AddPages(std::move(pages));
