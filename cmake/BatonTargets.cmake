@@ -17,15 +17,6 @@ function(baton_library)
     file(CREATE_LINK ${CMAKE_SOURCE_DIR}/${ARG_FOLDER} ${root}/${ARG_FOLDER} SYMBOLIC)
   endif()
   list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_SOURCE_DIR}/${ARG_FOLDER}/)
-  foreach(src ${ARG_SOURCES}) # CONSTRUCTION
-    if(NOT EXISTS ${src}) # CONSTRUCTION
-      list(REMOVE_ITEM ARG_SOURCES ${src}) # CONSTRUCTION
-    endif() # CONSTRUCTION
-  endforeach() # CONSTRUCTION
-  if(NOT ARG_SOURCES) # CONSTRUCTION
-    file(WRITE ${CMAKE_BINARY_DIR}/empty_${ARG_NAME}.cc "") # CONSTRUCTION
-    set(ARG_SOURCES ${CMAKE_BINARY_DIR}/empty_${ARG_NAME}.cc) # CONSTRUCTION
-  endif() # CONSTRUCTION
   add_library(${ARG_NAME} STATIC ${ARG_SOURCES})
   target_include_directories(${ARG_NAME} PUBLIC ${root})
   target_link_libraries(${ARG_NAME} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})

@@ -50,9 +50,9 @@ class GrpcServer {
   bool shut_down_ = false;
 };
 
-// A channel to one of our servers, connected on first use. Reconnects back off up to a second. Keepalive finds a silent
-// server after about `peer_timeout` (at least 3 s) and is gentle enough not to draw GOAWAY. Proxy variables of the
-// environment are ignored.
+// A channel to one of our servers, connected on first use. Reconnects back off up to a second. While a call runs,
+// keepalive finds a silent server after about `peer_timeout` (at least 3 s) and is gentle enough not to draw GOAWAY.
+// Proxy variables of the environment are ignored.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, int max_message_bytes = 16 << 20,
                                            absl::Duration peer_timeout = absl::Seconds(30));
 

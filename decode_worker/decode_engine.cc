@@ -292,6 +292,7 @@ void DecodeEngine::PublishLoad() {
   parts_.load->waiting_tokens = waiting_tokens;
   parts_.metrics->waiting_sequences.Set(waiting);
   parts_.metrics->running_sequences.Set(running);
+  parts_.metrics->SetPages(parts_.pool->counts());
 }
 
 }  // namespace baton

@@ -64,7 +64,6 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
   server.max_message_bytes = static_cast<int>(options.max_message_bytes.bytes);
   // Per connection. Beyond it calls would wait unseen; admission has to see and refuse them.
   server.max_concurrent_streams = std::max(server.max_concurrent_streams, 2 * options.max_requests);
-  server.peer_timeout = options.peer_timeout;
   BATON_ASSIGN_OR_RETURN(parts.server, GrpcServer::Start(server, {parts.inference.get(), parts.admin.get()}));
   parts.server->SetServing(false);
   parts.context.registry->Start();

@@ -68,6 +68,16 @@ void ControlService::Announce() {
   wake_.NotifyAll();
 }
 
+void ControlService::EndWatches() {
+  std::vector<Watcher> watchers;
+  {
+    MutexLock lock(mutex_);
+    ended_ = true;
+    watchers.swap(watchers_);
+  }
+  for (const Watcher& watcher : watchers) watcher.stream->Write(snapshot_(), /*last=*/true);
+}
+
 grpc::ServerWriteReactor<v1::WorkerStatus>* ControlService::WatchStatus(grpc::CallbackServerContext*,
                                                                         const v1::WatchStatusRequest* request) {
   if (request->protocol() != v1::WORKER_PROTOCOL_CURRENT) {
@@ -78,6 +88,7 @@ grpc::ServerWriteReactor<v1::WorkerStatus>* ControlService::WatchStatus(grpc::Ca
   auto stream = std::make_shared<StatusStream>(&KeepNewest);
   {
     MutexLock lock(mutex_);
+    if (ended_) return RefuseStream<v1::WorkerStatus>({grpc::StatusCode::UNAVAILABLE, "the worker stops"});
     if (watchers_.size() >= kMaxWatchers) {
       return RefuseStream<v1::WorkerStatus>({grpc::StatusCode::RESOURCE_EXHAUSTED,
                                              absl::StrCat("the status has ", kMaxWatchers, " watchers, the limit")});

@@ -35,6 +35,8 @@ class ControlService final : public v1::WorkerControl::CallbackService {
 
   // The state changed: tell all watchers now.
   void Announce();
+  // The worker stops: a last status, and the streams end, so that routers need not wait for a silence.
+  void EndWatches();
 
   grpc::ServerWriteReactor<v1::WorkerStatus>* WatchStatus(grpc::CallbackServerContext* context,
                                                           const v1::WatchStatusRequest* request) override;
@@ -57,6 +59,7 @@ class ControlService final : public v1::WorkerControl::CallbackService {
   Mutex mutex_;
   CondVar wake_;
   std::vector<Watcher> watchers_ ABSL_GUARDED_BY(mutex_);
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // no more watchers
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -151,6 +151,7 @@ absl::Status WorkerHost::Serve(ShutdownSignal& signal, const Role& role) {
   draining_ = true;
   control.Announce();
   Drain(signal, role);
+  control.EndWatches();
   server->Shutdown(absl::Now() + kReleaseTimeout);
   return absl::OkStatus();
 }

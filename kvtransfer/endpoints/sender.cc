@@ -83,7 +83,7 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
 
   absl::Status Admit(const AttemptKey& key, const TargetKey& target, int tokens) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Connect(const TargetKey& target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void OnConnected(const TargetKey& target, absl::StatusOr<PeerId> peer);
+  void OnConnected(const TargetKey& target, const absl::StatusOr<PeerId>& peer);
   void OnWelcome(Connections::iterator it, const handoff::Welcome& welcome, Callbacks* callbacks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckWelcome(const TargetKey& target, const handoff::Welcome& welcome) const;
@@ -192,10 +192,10 @@ void SenderEndpoint::Abort(const AttemptKey& key, bool finished, std::function<v
 void SenderEndpoint::Connect(const TargetKey& target) {
   connections_[target];
   transport_->Connect(std::get<2>(target),
-                      [this, target](absl::StatusOr<PeerId> peer) { OnConnected(target, std::move(peer)); });
+                      [this, target](const absl::StatusOr<PeerId>& peer) { OnConnected(target, peer); });
 }
 
-void SenderEndpoint::OnConnected(const TargetKey& target, absl::StatusOr<PeerId> peer) {
+void SenderEndpoint::OnConnected(const TargetKey& target, const absl::StatusOr<PeerId>& peer) {
   Callbacks callbacks;
   {
     MutexLock lock(mutex_);

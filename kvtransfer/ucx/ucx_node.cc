@@ -19,6 +19,7 @@ constexpr size_t kMaxLookups = 16;  // of names, at a time
 constexpr int kProgressBatch = 64;
 constexpr int kBusyRounds = 16;  // rounds of work between looks at the descriptors
 constexpr absl::Duration kCloseTimeout = absl::Seconds(1);
+constexpr absl::Duration kCloseStep = absl::Milliseconds(20);
 
 PeerId NextPeerId() {
   static std::atomic<uint64_t> next = 1;
@@ -113,7 +114,7 @@ absl::Status UcxNode::Start(TransportEvents* events) {
 void UcxNode::Run() {
   for (int round = 0; !stop_; ++round) {
     if (!RunOnce()) {
-      Sleep();
+      SleepUntil(tasks_->NextDue());
     } else if (round % kBusyRounds == 0) {
       check_descriptors_ = true;
     }
@@ -124,13 +125,13 @@ void UcxNode::Run() {
 // Takes leave of everybody and waits, not for long, until UCX has let go of everything.
 void UcxNode::CloseAll() {
   context_->events = nullptr;
+  tasks_->Close();
   listener_.reset();
   pending_.clear();
   for (const auto& [id, peer] : peers_) peer->Leave(absl::CancelledError("the transport ends"));
   const auto advance_until = [this](SteadyTime deadline, const auto& done) {
-    Post(Between(SteadyClock::now(), deadline), [] {});
     while (!done() && SteadyClock::now() < deadline) {
-      if (!RunOnce()) Sleep();
+      if (!RunOnce()) SleepUntil(SteadyClock::now() + kCloseStep);
     }
   };
   const auto drained = [](const auto& entry) { return entry.second->drained(); };
@@ -153,9 +154,9 @@ bool UcxNode::RunOnce() {
   return worked;
 }
 
-void UcxNode::Sleep() {
+void UcxNode::SleepUntil(SteadyTime deadline) {
   if (!worker_->Arm()) return;
-  poller_.WaitUntil(tasks_->NextDue());
+  poller_.WaitUntil(deadline);
   check_descriptors_ = true;
 }
 

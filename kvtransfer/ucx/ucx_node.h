@@ -71,7 +71,7 @@ class UcxNode {
   void Run();
   // One round of everything; false if there was nothing to do.
   bool RunOnce();
-  void Sleep();
+  void SleepUntil(SteadyTime deadline);
   void Tick();
   void CloseAll();
 

@@ -294,7 +294,7 @@ bool UcxPeer::AdvanceLeaving(SteadyTime now) {
   if (!let_go_ && puts_.stopped()) {
     puts_.LetGo();
     let_go_ = worked = true;
-    puts_.FailFlushes(why_);
+    if (context_->events != nullptr) puts_.FailFlushes(why_);
   }
   if (!goodbye_sent_ && let_go_ && puts_.stopped()) {
     channel_->Send(FrameType::kGoodbye, std::string(FromAbsl(why_.message()).substr(0, kMaxGoodbyeBytes)));

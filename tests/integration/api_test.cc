@@ -160,8 +160,14 @@ TEST_F(ApiTest, TheReportedSeedGivesTheSameAnswerAgain) {
 }
 
 TEST_F(ApiTest, ACancelledRequestFreesEverythingOnBothWorkers) {
-  const Reply reply = Generate(GreedyRequest(GoldenCases()[0].prompt, 1900), {.cancel_after_chunks = 3});
+  uint32_t used = 0;
+  const Reply reply = Generate(GreedyRequest(GoldenCases()[0].prompt, 1900),
+                               {.cancel_after_chunks = 3, .on_chunk = [&used](const v1::Chunk&) {
+                                  const absl::StatusOr<v1::WorkerStatus> status = cluster_->WorkerStatus("d0");
+                                  if (status.ok()) used = std::max(used, status->load().pages_used());
+                                }});
 
+  EXPECT_GT(used, 0) << "while it runs it holds pages";
   EXPECT_EQ(reply.status.error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_LT(reply.answer.token_ids.size(), 1900);
   EXPECT_OK(cluster_->WaitIdle(kAbortPatience));

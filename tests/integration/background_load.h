@@ -13,11 +13,13 @@ namespace baton::testing {
 
 class BackgroundLoad {
  public:
-  BackgroundLoad(const TestClient& client, std::vector<v1::GenerateRequest> requests)
-      : replies_(std::async(std::launch::async, [this, &client, requests = std::move(requests)] {
-          return client.GenerateAll(requests, {.timeout = absl::Minutes(3), .on_chunk = [this](const v1::Chunk& chunk) {
-                                                 tokens_ += chunk.token_ids_size();
-                                               }});
+  // With fewer than all at once, prompts are computed all the time, not only at the beginning.
+  BackgroundLoad(const TestClient& client, std::vector<v1::GenerateRequest> requests, size_t at_once = SIZE_MAX)
+      : replies_(std::async(std::launch::async, [this, &client, requests = std::move(requests), at_once] {
+          const CallOptions options = {.timeout = absl::Minutes(3), .on_chunk = [this](const v1::Chunk& chunk) {
+                                         tokens_ += chunk.token_ids_size();
+                                       }};
+          return client.GenerateAll(requests, options, at_once);
         })) {}
 
   // Waits until all answers together have this many tokens. False when they do not come, or the load ends first.

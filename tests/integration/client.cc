@@ -2,6 +2,8 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
+#include <atomic>
 #include <bit>
 #include <thread>
 
@@ -93,13 +95,15 @@ Reply TestClient::Generate(const v1::GenerateRequest& request, const CallOptions
   return reply;
 }
 
-std::vector<Reply> TestClient::GenerateAll(const std::vector<v1::GenerateRequest>& requests,
-                                           const CallOptions& options) const {
+std::vector<Reply> TestClient::GenerateAll(const std::vector<v1::GenerateRequest>& requests, const CallOptions& options,
+                                           size_t at_once) const {
   std::vector<Reply> replies(requests.size());
+  std::atomic<size_t> next = 0;
   std::vector<std::thread> threads;
-  threads.reserve(requests.size());
-  for (size_t i = 0; i < requests.size(); ++i) {
-    threads.emplace_back([&, i] { replies[i] = Generate(requests[i], options); });
+  for (size_t thread = 0; thread < std::min(at_once, requests.size()); ++thread) {
+    threads.emplace_back([&] {
+      for (size_t i = next++; i < requests.size(); i = next++) replies[i] = Generate(requests[i], options);
+    });
   }
   for (std::thread& thread : threads) thread.join();
   return replies;

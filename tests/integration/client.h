@@ -1,6 +1,7 @@
 // Sends requests as a client would and writes down everything that came back.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <ostream>
@@ -49,9 +50,9 @@ class TestClient {
   explicit TestClient(const std::string& target);
 
   Reply Generate(const v1::GenerateRequest& request, const CallOptions& options = {}) const;
-  // All at once, a thread each; replies in the order of the requests.
-  std::vector<Reply> GenerateAll(const std::vector<v1::GenerateRequest>& requests,
-                                 const CallOptions& options = {}) const;
+  // At most `at_once` at a time, a thread each; replies in the order of the requests.
+  std::vector<Reply> GenerateAll(const std::vector<v1::GenerateRequest>& requests, const CallOptions& options = {},
+                                 size_t at_once = SIZE_MAX) const;
 
   v1::Inference::Stub& inference() const { return *inference_; }
   v1::Admin::Stub& admin() const { return *admin_; }

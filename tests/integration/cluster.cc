@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "common/grpc.h"
 #include "common/status_macros.h"
 
 namespace baton::testing {
@@ -105,12 +106,14 @@ absl::Status Cluster::Launch(const ClusterSpec& spec) {
   for (const WorkerSpec& worker_spec : spec.workers) {
     Worker& worker = workers_.emplace_back();
     worker.spec = worker_spec;
+    worker.address = Loopback(FreePort());
+    worker.control = v1::WorkerControl::NewStub(MakeChannel(worker.address));
     worker.metrics_port = FreePort();
-    addresses.push_back(Loopback(FreePort()));
+    addresses.push_back(worker.address);
     std::vector<std::string> flags = {absl::StrCat("--model=", BATON_SOURCE_DIR, "/models/demo-chat"),
                                       "--model-name=demo",
                                       absl::StrCat("--worker-id=", worker_spec.name),
-                                      absl::StrCat("--listen=", addresses.back()),
+                                      absl::StrCat("--listen=", worker.address),
                                       absl::StrCat("--metrics-listen=", Loopback(worker.metrics_port)),
                                       "--threads=1",
                                       "--kv-dtype=f32",
@@ -261,7 +264,33 @@ absl::Status Cluster::WaitReady(absl::Duration timeout) {
       timeout);
 }
 
-absl::Status Cluster::IdleNow(Worker& worker) {
+absl::StatusOr<v1::WorkerStatus> Cluster::WorkerStatus(const std::string& name) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(10)));
+  context.set_wait_for_ready(true);
+  v1::WatchStatusRequest request;
+  request.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
+  request.set_heartbeat_interval_ms(100);
+  const auto reader = Find(name).control->WatchStatus(&context, request);
+  v1::WorkerStatus status;
+  const bool answered = reader->Read(&status);
+  context.TryCancel();
+  const grpc::Status end = reader->Finish();
+  if (!answered) return absl::UnavailableError(absl::StrCat("no status of ", name, ": ", end.error_message()));
+  return status;
+}
+
+absl::Status Cluster::IdleByStatus(Worker& worker) {
+  BATON_ASSIGN_OR_RETURN(const v1::WorkerStatus status, WorkerStatus(worker.spec.name));
+  const v1::WorkerLoad& load = status.load();
+  if (load.pages_used() == load.pages_cached() && load.pages_quarantined() == 0 && load.running_sequences() == 0 &&
+      load.waiting_requests() == 0) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(worker.spec.name, "'s status: ", load.ShortDebugString()));
+}
+
+absl::Status Cluster::IdleByMetrics(Worker& worker) {
   BATON_ASSIGN_OR_RETURN(const MetricsPage page, MetricsPage::Fetch(worker.metrics_port));
   const double used = page.Sum("baton_pages", {{"state", "used"}});
   const double cached = page.Sum("baton_pages", {{"state", "cached"}});
@@ -269,19 +298,21 @@ absl::Status Cluster::IdleNow(Worker& worker) {
   const double running = page.Sum("baton_running_sequences");
   const double waiting = page.Sum("baton_waiting_sequences");
   if (used == cached && quarantined == 0 && running == 0 && waiting == 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(worker.spec.name, ": pages used ", used, ", cached ", cached,
-                                                    ", quarantined ", quarantined, "; sequences running ", running,
-                                                    ", waiting ", waiting));
+  return absl::FailedPreconditionError(absl::StrCat(worker.spec.name, "'s metrics: pages used ", used, ", cached ",
+                                                    cached, ", quarantined ", quarantined, "; sequences running ",
+                                                    running, ", waiting ", waiting));
 }
 
 absl::Status Cluster::WaitIdle(absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
   for (Worker& worker : workers_) {
     if (!worker.process->running()) continue;
-    while (true) {
-      const absl::Status status = IdleNow(worker);
-      if (status.ok()) break;
-      if (absl::Now() >= deadline) {
+    int idle = 0;  // readings in a row
+    while (idle < 2) {
+      absl::Status status = IdleByStatus(worker);
+      if (status.ok()) status = IdleByMetrics(worker);
+      idle = status.ok() ? idle + 1 : 0;
+      if (!status.ok() && absl::Now() >= deadline) {
         return absl::DeadlineExceededError(
             absl::StrCat("not idle within ", absl::FormatDuration(timeout), ": ", status.message()));
       }

@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "baton/v1/worker.grpc.pb.h"
 #include "client.h"
 #include "metrics_page.h"
 #include "process.h"
@@ -73,15 +74,19 @@ class Cluster {
                        absl::Duration timeout = kPatience);
   absl::Status WaitReady(absl::Duration timeout = kPatience);
   // I3: on every running worker no sequence runs or waits, the pages used are those of the prefix cache, and none is in
-  // quarantine, by the workers' own metrics.
+  // quarantine: by the worker's status as of this moment, twice, and then by its metrics, which lag a little.
   absl::Status WaitIdle(absl::Duration timeout = kAbortPatience);
 
   absl::StatusOr<MetricsPage> Metrics(const std::string& name);  // of a worker, or "router"
   absl::StatusOr<v1::GetStatusResponse> Status();
+  // What the worker says of itself at this moment.
+  absl::StatusOr<v1::WorkerStatus> WorkerStatus(const std::string& name);
 
  private:
   struct Worker {
     WorkerSpec spec;
+    std::string address;
+    std::unique_ptr<v1::WorkerControl::Stub> control;
     int metrics_port = 0;
     std::unique_ptr<Process> process;
   };
@@ -90,7 +95,8 @@ class Cluster {
   absl::Status Launch(const ClusterSpec& spec);
   Worker& Find(const std::string& name);
   absl::Status CheckAlive();
-  absl::Status IdleNow(Worker& worker);
+  absl::Status IdleByStatus(Worker& worker);
+  absl::Status IdleByMetrics(Worker& worker);
   void StopAll();
 
   std::string folder_;

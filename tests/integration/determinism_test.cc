@@ -79,14 +79,21 @@ class DeterminismTest : public ::testing::Test {
     }
   }
 
-  // All requests at once on a cluster of these workers.
-  static std::vector<Reply> RunOn(ClusterSpec spec) {
+  // All requests at once on a cluster of these workers. `inspect` sees the cluster afterwards.
+  static std::vector<Reply> RunOn(ClusterSpec spec, const std::function<void(Cluster&)>& inspect = nullptr) {
     const auto cluster = Cluster::Start(std::move(spec));
     EXPECT_OK(cluster);
     if (!cluster.ok()) return {};
     std::vector<Reply> replies = (*cluster)->client().GenerateAll(MixedRequests());
     EXPECT_OK((*cluster)->WaitIdle());
+    if (inspect) inspect(**cluster);
     return replies;
+  }
+
+  static double StepsOf(Cluster& cluster, const std::string& worker) {
+    const absl::StatusOr<MetricsPage> page = cluster.Metrics(worker);
+    EXPECT_OK(page);
+    return page.ok() ? page->Sum("baton_step_seconds_count") : 0;
   }
 
   static int CountAttemptsEndedBy(const std::vector<Reply>& replies, const std::string& cause) {
@@ -100,14 +107,25 @@ class DeterminismTest : public ::testing::Test {
   static inline std::vector<Answer> alone_;
 };
 
-TEST_F(DeterminismTest, InOneBatch) { ExpectAsAlone(RunOn({.workers = {Prefill("p0"), Decode("d0")}})); }
+TEST_F(DeterminismTest, InOneBatch) {
+  ExpectAsAlone(RunOn({.workers = {Prefill("p0"), Decode("d0")}}, [](Cluster& cluster) {
+    // One after the other it would take as many steps as there are tokens, over 1700.
+    EXPECT_LT(StepsOf(cluster, "d0"), 1000);
+  }));
+}
 
 TEST_F(DeterminismTest, WithChunksOfOneToken) {
-  ExpectAsAlone(RunOn({.workers = {Prefill("p0", {"--chunk-tokens=1"}), Decode("d0")}}));
+  ExpectAsAlone(RunOn({.workers = {Prefill("p0", {"--chunk-tokens=1"}), Decode("d0")}}, [](Cluster& cluster) {
+    // As many as the longest prompt has tokens.
+    EXPECT_GE(StepsOf(cluster, "p0"), 1102);
+  }));
 }
 
 TEST_F(DeterminismTest, WithChunksOf16Tokens) {
-  ExpectAsAlone(RunOn({.workers = {Prefill("p0", {"--chunk-tokens=16"}), Decode("d0")}}));
+  ExpectAsAlone(RunOn({.workers = {Prefill("p0", {"--chunk-tokens=16"}), Decode("d0")}}, [](Cluster& cluster) {
+    EXPECT_GE(StepsOf(cluster, "p0"), 1102 / 16);
+    EXPECT_LT(StepsOf(cluster, "p0"), 1102);
+  }));
 }
 
 TEST_F(DeterminismTest, WithChunksOf512Tokens) {
@@ -150,6 +168,16 @@ TEST_F(DeterminismTest, ThroughADecodeWorkersDeathMidStream) {
   EXPECT_TRUE(
       std::any_of(replies.begin(), replies.end(), [](const Reply& reply) { return reply.finish.attempts_size() > 1; }));
   EXPECT_OK(cluster->WaitIdle());
+}
+
+// That the comparison above can fail: other numerics do show.
+TEST_F(DeterminismTest, AnotherKvTypeIsNotTheSame) {
+  const std::vector<Reply> replies =
+      RunOn({.workers = {Prefill("p0"), Decode("d0")}, .worker_flags = {"--kv-dtype=bf16"}});
+  ASSERT_EQ(replies.size(), alone_.size());
+  int different = 0;
+  for (size_t i = 0; i < replies.size(); ++i) different += replies[i].answer == alone_[i] ? 0 : 1;
+  EXPECT_GT(different, kRequests / 2);
 }
 
 }  // namespace

@@ -10,7 +10,8 @@
 namespace baton::testing {
 namespace {
 
-constexpr int kTokens = 160;
+constexpr int kRequests = 48;
+constexpr int kAtOnce = 12;
 
 class WorkerLossTest : public ClusterTest {
  protected:
@@ -18,12 +19,14 @@ class WorkerLossTest : public ClusterTest {
     StartCluster({.workers = {Prefill("p0"), Prefill("p1"), Decode("d0"), Decode("d1")}});
   }
 
+  // Half of the prompts have 1102 tokens, so that at any moment some are being computed or handed over.
   static std::vector<v1::GenerateRequest> Requests() {
     std::vector<v1::GenerateRequest> requests;
-    for (int i = 0; i < 24; ++i) {
-      v1::GenerateRequest& request = requests.emplace_back(GreedyRequest(GoldenCases()[i % 9].prompt, kTokens));
+    for (int i = 0; i < kRequests; ++i) {
+      const std::string& prompt = GoldenCases()[i % 2 == 0 ? 9 : i % 12].prompt;
+      v1::GenerateRequest& request = requests.emplace_back(GreedyRequest(prompt, 40 + i));
       request.mutable_sampling()->set_logprobs(1);
-      if (i % 2 == 0) {
+      if (i % 3 == 0) {
         request.mutable_sampling()->set_temperature(1);
         request.mutable_sampling()->set_seed(1000 + i);
       }
@@ -35,7 +38,7 @@ class WorkerLossTest : public ClusterTest {
   static const std::vector<Answer>& Expected() {
     static const std::vector<Answer> answers = [] {
       std::vector<Answer> undisturbed;
-      for (const Reply& reply : cluster_->client().GenerateAll(Requests())) {
+      for (const Reply& reply : cluster_->client().GenerateAll(Requests(), {}, kAtOnce)) {
         EXPECT_TRUE(Succeeded(reply));
         undisturbed.push_back(reply.answer);
       }
@@ -47,8 +50,8 @@ class WorkerLossTest : public ClusterTest {
   // Runs the load and, once tokens flow, `disturb`. Every client gets its answer all the same.
   static void ExpectUnseenByClients(const std::function<void()>& disturb) {
     const std::vector<Answer>& expected = Expected();
-    BackgroundLoad load(cluster_->client(), Requests());
-    EXPECT_TRUE(load.WaitForTokens(200, kPatience));
+    BackgroundLoad load(cluster_->client(), Requests(), kAtOnce);
+    EXPECT_TRUE(load.WaitForTokens(600, kPatience));
     disturb();
     const std::vector<Reply> replies = load.Replies();
     for (size_t i = 0; i < replies.size(); ++i) {
@@ -98,6 +101,7 @@ TEST_F(WorkerLossTest, BothWorkersOfAPairMayDieAtOnce) {
 
 TEST_F(WorkerLossTest, AStoppedPrefillWorkerKeepsNobodyWaitingAndMayComeBack) {
   ExpectUnseenByClients([] { ASSERT_OK(cluster_->process("p0").Signal(SIGSTOP)); });
+  EXPECT_GT(retried_, 0);
 
   ASSERT_OK(cluster_->process("p0").Signal(SIGCONT));
   ExpectWhole();
@@ -105,6 +109,7 @@ TEST_F(WorkerLossTest, AStoppedPrefillWorkerKeepsNobodyWaitingAndMayComeBack) {
 
 TEST_F(WorkerLossTest, AStoppedPrefillWorkersPagesComeBackWhenItDies) {
   ExpectUnseenByClients([] { ASSERT_OK(cluster_->process("p1").Signal(SIGSTOP)); });
+  EXPECT_GT(retried_, 0);
 
   cluster_->Kill("p1");
   EXPECT_OK(cluster_->WaitIdle());
@@ -121,7 +126,7 @@ TEST_F(WorkerLossTest, AStoppedDecodeWorkerKeepsNobodyWaitingAndMayComeBack) {
 }
 
 TEST_F(WorkerLossTest, ARoutersDeathFreesEverythingOnTheWorkers) {
-  BackgroundLoad load(cluster_->client(), Requests());
+  BackgroundLoad load(cluster_->client(), Requests(), kAtOnce);
   ASSERT_TRUE(load.WaitForTokens(100, kPatience));
 
   cluster_->Kill("router");

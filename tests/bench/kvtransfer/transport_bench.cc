@@ -116,8 +116,10 @@ int Main(double seconds) {
     if (pipe(pipe_ends.data()) != 0) return 1;
     const pid_t server = fork();
     if (server == 0) Serve(path, pipe_ends[1]);
+    close(pipe_ends[1]);
     std::array<char, 128> address{};
     if (read(pipe_ends[0], address.data(), address.size() - 1) <= 0) return 1;
+    close(pipe_ends[0]);
     {
       EchoEvents events;
       const auto transport = Need(CreateTransport(Options(path)));

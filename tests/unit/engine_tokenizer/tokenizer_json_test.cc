@@ -80,7 +80,8 @@ TEST(TokenizerJsonTest, MalformedFieldsAreRefusedByPlace) {
   for (const auto& c : cases) {
     EXPECT_TRUE(Fails(LoadWith(c.path, c.value), StatusCode::kInvalidArgument, c.message)) << c.path;
   }
-  EXPECT_TRUE(Fails(Tokenizer::Create("{\"model\": ", ""), StatusCode::kInvalidArgument, "tokenizer.json: not JSON"));
+  EXPECT_TRUE(
+      Fails(Tokenizer::Create("{\"model\": ", ""), StatusCode::kInvalidArgument, "tokenizer.json: not valid JSON"));
   EXPECT_TRUE(
       Fails(LoadWith("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "(a"}}}, {"behavior", "Isolated"}}),
             StatusCode::kInvalidArgument, "pre_tokenizer.pattern.Regex: not a regular expression"));

@@ -27,29 +27,29 @@ class EndpointsStressTest : public ::testing::Test {
   bool Run(PrefillSide& prefill, std::mt19937& dice, uint64_t request) {
     const AttemptKey key = Key(request);
     const int tokens = 1 + int(dice() % 16);  // one to four pages
-    const int fate = int(dice() % 8); struct G{int f;uint64_t r;bool ok=false;~G(){if(!ok)fprintf(stderr,"FATE %d req %d\n",f,(int)r);}} g{fate,request}; auto OK=[&](bool b){g.ok=b;return b;};
+    const int fate = int(dice() % 8);
     EXPECT_OK(decode_.receiver().OpenAttempt(key));
     prefill.Reserve(key, decode_.target(), tokens);
-    if (fate == 0) return OK(Cancel(prefill, key, dice));
+    if (fate == 0) return Cancel(prefill, key, dice);
     if (fate == 1) decode_.Close(key);
     const std::string answer = prefill.diary().WaitForAny({absl::StrCat("granted ", request), Failed(key)});
     if (answer.empty()) return false;
     if (answer[0] == 'g') {
-      if (fate == 2) return OK(Cancel(prefill, key, dice));
+      if (fate == 2) return Cancel(prefill, key, dice);
       prefill.Put(key, tokens);
-      if (fate == 3) return OK(Cancel(prefill, key, dice));
+      if (fate == 3) return Cancel(prefill, key, dice);
       if (fate == 4) decode_.Close(key);
       if (fate == 5) {
         prefill.Abort(key, /*finished=*/true);
       } else {
         prefill.sender().Commit(key, 1);
       }
-      if (fate == 6) return OK(Cancel(prefill, key, dice));
+      if (fate == 6) return Cancel(prefill, key, dice);
     }
     const bool ended =
         !prefill.diary().WaitForAny({absl::StrCat("done ", request), Released(key), Failed(key)}).empty();
     decode_.Close(key);
-    return OK(ended);
+    return ended;
   }
 
   // The router's cancel, at both workers in either order.
@@ -83,8 +83,7 @@ TEST_F(EndpointsStressTest, ManyHandoffsOfOneWriter) {
     threads.emplace_back([&, t] {
       std::mt19937 dice(uint32_t(t) + 1);
       for (int i = 0; i < kHandoffsPerThread; ++i) {
-        if (!Run(prefill, dice, uint64_t(t * kHandoffsPerThread + i + 1))) { ++stuck; auto l=decode_.receiver().load(); auto c=decode_.pool().counts();
- fprintf(stderr,"STUCK t%d i%d q%d g%d rv%d rc%d free%d queued? %d granted? %d\n",t,i,l.queued,l.granted,l.revoking,l.received,(int)c.free,prefill.diary().Count(absl::StrCat("queued ",uint64_t(t * kHandoffsPerThread + i + 1))),prefill.diary().Count(absl::StrCat("granted ",uint64_t(t * kHandoffsPerThread + i + 1)))); }
+        if (!Run(prefill, dice, uint64_t(t * kHandoffsPerThread + i + 1))) ++stuck;
       }
     });
   }

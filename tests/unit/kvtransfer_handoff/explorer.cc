@@ -14,7 +14,7 @@ namespace {
 
 class Explorer {
  public:
-  Explorer(Mutation mutation, size_t max_states) : start_(mutation), max_states_(max_states) {}
+  Explorer(const World& start, size_t max_states) : start_(start), max_states_(max_states) {}
 
   Exploration Run() {
     Visit(start_, 0, Step{});
@@ -114,6 +114,6 @@ class Explorer {
 
 }  // namespace
 
-Exploration Explore(Mutation mutation, size_t max_states) { return Explorer(mutation, max_states).Run(); }
+Exploration Explore(const World& start, size_t max_states) { return Explorer(start, max_states).Run(); }
 
 }  // namespace baton::handoff

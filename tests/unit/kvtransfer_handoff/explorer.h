@@ -21,8 +21,9 @@ struct Exploration {
   std::string violation;
 };
 
-// Checks every state (World::Violation), every state without fair steps (ViolationAtRest), and that fair steps alone
-// always come to rest: they form no cycle. Stops at the first violation, or after `max_states` with one that says so.
-Exploration Explore(Mutation mutation, size_t max_states);
+// Checks every state that can be reached from `start` (World::Violation), every one without fair steps
+// (ViolationAtRest), and that fair steps alone always come to rest: they form no cycle. Stops at the first violation,
+// or after `max_states` with one that says so.
+Exploration Explore(const World& start, size_t max_states);
 
 }  // namespace baton::handoff

@@ -5,10 +5,10 @@
 
 #include <cstdint>
 #include <cstring>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -148,7 +148,7 @@ class DecodeSide {
     std::optional<ReceivedSequence> ended;
     {
       MutexLock lock(mutex_);
-      closed_[key] = true;
+      closed_.insert(key);
       if (const auto it = running_.find(key); it != running_.end()) {
         ended = std::move(it->second);
         running_.erase(it);
@@ -192,7 +192,7 @@ class DecodeSide {
   std::unique_ptr<InprocTransport> transport_;
   Mutex mutex_;
   std::map<AttemptKey, ReceivedSequence> running_ ABSL_GUARDED_BY(mutex_);
-  std::map<AttemptKey, bool> closed_ ABSL_GUARDED_BY(mutex_);
+  std::set<AttemptKey> closed_ ABSL_GUARDED_BY(mutex_);
 };
 
 class PrefillSide {
@@ -246,6 +246,7 @@ class PrefillSide {
     for (const PageRef& page : pages) ids.push_back(page.id());
     {
       MutexLock lock(mutex_);
+      if (ended_.contains(key)) return;  // while we "computed"
       prompts_[key] = std::move(pages);
     }
     for (int layer = 0; layer < kLayout.layers; ++layer) {
@@ -271,6 +272,7 @@ class PrefillSide {
     std::vector<PageRef> pages;
     {
       MutexLock lock(mutex_);
+      ended_.insert(key);
       const auto it = prompts_.find(key);
       if (it == prompts_.end()) return;
       pages = std::move(it->second);
@@ -289,6 +291,7 @@ class PrefillSide {
   std::unique_ptr<InprocTransport> transport_;
   Mutex mutex_;
   std::map<AttemptKey, std::vector<PageRef>> prompts_ ABSL_GUARDED_BY(mutex_);
+  std::set<AttemptKey> ended_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::handoff_test

@@ -98,8 +98,11 @@ const char* ModelPool::misuse() const { return mutation_ == Mutation::kNone ? mi
 
 bool ModelPool::any_quarantined() const { return std::count(quarantined_.begin(), quarantined_.end(), true) > 0; }
 
-World::World(Mutation mutation)
-    : mutation_(mutation), receiver_config_(ModelReceiverConfig()), receiver_(receiver_config_) {
+World::World(Mutation mutation, std::array<uint8_t, kRequests> attempts)
+    : mutation_(mutation),
+      max_attempts_(attempts),
+      receiver_config_(ModelReceiverConfig()),
+      receiver_(receiver_config_) {
   const bool of_the_pool = mutation_ == Mutation::kNoGrowthPage || mutation_ == Mutation::kFreeOnSilence;
   if (of_the_pool) pool_.set_mutation(mutation_);
 }
@@ -297,7 +300,7 @@ void World::EndAttempt(int request) {
   Request& r = requests_[size_t(request)];
   attempt(CurrentKey(request)).close = true;
   attempt(CurrentKey(request)).abort = true;
-  r.phase = r.attempt < kAttempts ? Phase::kIdle : Phase::kDone;
+  r.phase = r.attempt < max_attempts_[size_t(request)] ? Phase::kIdle : Phase::kDone;
 }
 
 void World::TellWriter(int key, const Writer::Event& event) {

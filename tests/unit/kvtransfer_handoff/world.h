@@ -127,7 +127,8 @@ class ModelPool final : public PageSource {
 
 class World {
  public:
-  explicit World(Mutation mutation);
+  // `attempts` of each request, kAttempts at most.
+  explicit World(Mutation mutation, std::array<uint8_t, kRequests> attempts = {kAttempts, kAttempts});
 
   std::vector<Step> Steps() const;  // those that can be taken now
   void Take(const Step& step);
@@ -262,6 +263,7 @@ class World {
   }
 
   Mutation mutation_;
+  std::array<uint8_t, kRequests> max_attempts_;
   ReceiverConfig receiver_config_;
   std::array<Request, kRequests> requests_;
   std::array<Attempt, kKeys> attempts_;

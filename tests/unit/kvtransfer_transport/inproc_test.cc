@@ -169,6 +169,7 @@ TEST_F(InprocTest, EndsWhilePausedAndWithPutsUnderWay) {
 TEST_F(InprocTest, ManyThreadsUseOneTransport) {
   Connect(absl::Minutes(10));
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([this, t] {
       const std::vector<std::byte> source(4096, static_cast<std::byte>(t + 1));

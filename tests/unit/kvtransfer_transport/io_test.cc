@@ -54,6 +54,7 @@ TEST(TaskQueue, TakesTasksFromManyThreads) {
   TaskQueue queue([] {});
   std::atomic<int> ran = 0;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 1000; ++i) queue.Post(absl::ZeroDuration(), [&] { ++ran; });

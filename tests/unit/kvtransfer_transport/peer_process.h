@@ -32,6 +32,7 @@ class PeerProcess {
     std::vector<std::string> words = {TRANSPORT_PEER};
     words.insert(words.end(), args.begin(), args.end());
     std::vector<char*> argv;
+    argv.reserve(words.size() + 1);
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);
     if (posix_spawn(&pid_, TRANSPORT_PEER, &actions, nullptr, argv.data(), environ) != 0) pid_ = -1;

@@ -296,7 +296,7 @@ TEST_P(ProcessTest, StrangersThatSayNothingDoNotKeepPeersOut) {
   }
   // They are dropped when their time is up; meanwhile peers are turned away and may try again.
   std::string answer;
-  for (int attempt = 0; attempt < 50 && answer != "OK"; ++attempt) {
+  for (const absl::Time deadline = absl::Now() + testing::kPatience; answer != "OK" && absl::Now() < deadline;) {
     PeerProcess peer({"write", GetParam(), kSecret, transport_->address()});
     answer = peer.WaitForLine("connected ");
   }
@@ -317,7 +317,7 @@ absl::StatusOr<std::string> PathBetween(const std::string& our_path, const std::
   unsetenv("UCX_TLS");  // NOLINT(concurrency-mt-unsafe)
   if (!transport.ok()) return transport.status();
   if (const auto memory = (*transport)->AllocateRegion(kRegionBytes); !memory.ok()) return memory.status();
-  if (const absl::Status status = (*transport)->Start(&events); !status.ok()) return status;
+  if (absl::Status status = (*transport)->Start(&events); !status.ok()) return status;
   const absl::StatusOr<PeerId> peer = ConnectAndWait(**transport, address);
   if (!peer.ok()) return peer.status();
   return (*transport)->PathName(*peer);

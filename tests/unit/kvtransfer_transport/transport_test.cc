@@ -3,8 +3,10 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
+#include <ostream>
 #include <random>
 #include <string>
 #include <thread>
@@ -32,6 +34,8 @@ struct Kind {
   const char* nobody;  // an address where nobody listens
   const char* path_name;
 };
+
+void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
 
 // A transport with a region and its events.
 struct Node {
@@ -418,6 +422,24 @@ TEST_P(TransportTest, ListensWhereItIsToldAndSaysWhenThatIsTaken) {
   const absl::StatusOr<std::unique_ptr<Transport>> second = CreateTransport(same);
   ASSERT_FALSE(second.ok());
   EXPECT_NE(std::string(second.status().message()).find(same.listen_address), std::string::npos) << second.status();
+}
+
+TEST_P(TransportTest, NoCallbackRunsOnceTheTransportIsDestroyed) {
+  Connect();
+  server_->transport.reset();
+  ASSERT_TRUE(client_->events.WaitForState(to_server_, PeerState::kRevoked));
+  std::atomic<bool> destroyed = false;
+  std::atomic<int> late = 0;
+  const auto count = [&] { late += destroyed ? 1 : 0; };
+  for (int i = 0; i < 100; ++i) {
+    client_->transport->Post(absl::Milliseconds(i), count);
+    client_->transport->Flush(to_server_, i, [&](const absl::Status&) { count(); });
+    client_->transport->Connect(GetParam().nobody, [&](const absl::StatusOr<PeerId>&) { count(); });
+  }
+  client_->transport.reset();
+  destroyed = true;
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  EXPECT_EQ(late, 0);
 }
 
 TEST_P(TransportTest, ManyPeersAtOnce) {

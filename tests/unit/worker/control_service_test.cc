@@ -73,6 +73,21 @@ TEST_F(ControlServiceTest, AnnouncesAChangeBeforeTheHeartbeatIsDue) {
   context_.TryCancel();
 }
 
+TEST_F(ControlServiceTest, EndsItsStreamsAndTakesNoMoreWhenTheWorkerStops) {
+  auto reader = stub_->WatchStatus(&context_, Watch(10'000));
+  v1::WorkerStatus status;
+  ASSERT_TRUE(reader->Read(&status));
+  service_.EndWatches();
+  ASSERT_TRUE(reader->Read(&status));
+  EXPECT_FALSE(reader->Read(&status));
+  EXPECT_TRUE(reader->Finish().ok());
+
+  grpc::ClientContext again;
+  reader = stub_->WatchStatus(&again, Watch(10'000));
+  EXPECT_FALSE(reader->Read(&status));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
 TEST_F(ControlServiceTest, RefusesAnotherProtocolVersionByNumber) {
   v1::WatchStatusRequest request = Watch(100);
   request.set_protocol(77);
