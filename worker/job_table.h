@@ -42,6 +42,7 @@ class JobTable {
 
   std::vector<AttemptKey> Keys() const {
     std::vector<AttemptKey> keys;
+    keys.reserve(jobs_.size());
     for (const auto& [age, job] : jobs_) keys.push_back(age.key);
     return keys;
   }

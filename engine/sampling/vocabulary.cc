@@ -35,7 +35,7 @@ void CopyFinite(std::span<const float> logits, std::span<float> out) {
   for (size_t i = 0; i < logits.size(); ++i) {
     const float x = logits[i];
     // Two comparisons that NaN fails, without a branch.
-    out[i] = (x >= kLowestLogit) & (x <= kHighest) ? x : kLowestLogit;
+    out[i] = ((x >= kLowestLogit) & (x <= kHighest)) ? x : kLowestLogit;
   }
 }
 

@@ -16,8 +16,8 @@ namespace {
 constexpr uint32_t kBacktracksAtLeast = 1'000'000;
 constexpr size_t kBacktracksPerByte = 4;
 constexpr uint32_t kHeapKib = 64 * 1024;  // of the interpreter, where the JIT compiler is not available
-constexpr size_t kJitStackMinBytes = 32 * 1024;
-constexpr size_t kJitStackMaxBytes = 4 * 1024 * 1024;
+constexpr size_t kJitStackMinBytes = size_t{32} * 1024;
+constexpr size_t kJitStackMaxBytes = size_t{4} * 1024 * 1024;
 // Start positions tried in one call, so that the clock can be looked at between calls.
 constexpr size_t kStartsPerCall = 4096;
 constexpr int kCallsPerLookAtClock = 256;

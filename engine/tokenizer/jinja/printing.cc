@@ -80,7 +80,7 @@ std::string FormatFloat(double value) {
   // The shortest digits that read back as the same number, in scientific form: "-1.25e+02".
   char buffer[64];
   const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::scientific).ptr;
-  const std::string scientific(buffer, end);
+  std::string scientific(buffer, end);
   const size_t e = scientific.find('e');
   const int exponent = std::atoi(scientific.c_str() + e + 1);
   if (exponent < -4 || exponent >= 16) return scientific;
