@@ -65,6 +65,7 @@ std::vector<std::string> MergeFlags(const std::vector<std::vector<std::string>>&
     }
   }
   std::vector<std::string> merged;
+  merged.reserve(order.size());
   for (const std::string& name : order) merged.push_back(values[name]);
   return merged;
 }

@@ -23,7 +23,7 @@ v1::GenerateRequest MixedRequest(int i) {
   sampling.set_logprobs(3);
   if (i % 2 == 1) {
     sampling.set_temperature(0.6F + 0.05F * static_cast<float>(i % 16));
-    sampling.set_seed(7919 * i);
+    sampling.set_seed(uint64_t{7919} * i);
   }
   switch (i % 5) {
     case 0:
@@ -53,6 +53,7 @@ v1::GenerateRequest MixedRequest(int i) {
 
 std::vector<v1::GenerateRequest> MixedRequests() {
   std::vector<v1::GenerateRequest> requests;
+  requests.reserve(kRequests);
   for (int i = 0; i < kRequests; ++i) requests.push_back(MixedRequest(i));
   return requests;
 }

@@ -65,6 +65,7 @@ v1::GenerateRequest RandomRequest(int i) {
 TEST_F(RandomLossTest, EveryAnswerIsTheUndisturbedOneAndNothingIsLeftBehind) {
   std::cout << "BATON_TEST_SEED=" << seed_ << std::endl;
   std::vector<v1::GenerateRequest> requests;
+  requests.reserve(kRequests);
   for (int i = 0; i < kRequests; ++i) requests.push_back(RandomRequest(i));
   std::vector<Answer> expected;
   for (const Reply& reply : cluster_->client().GenerateAll(requests, {}, kAtOnce)) {

@@ -153,6 +153,7 @@ TEST_F(WorkerLossTest, WhenNoWorkerIsLeftClientsAreToldUnavailable) {
 
 TEST_F(WorkerLossTest, ClientsThatLeaveAtAnyMomentLeaveNothingBehind) {
   std::vector<std::thread> threads;
+  threads.reserve(24);
   for (int i = 0; i < 24; ++i) {
     threads.emplace_back([i] {
       // Some before the first token, some in the handoff, some while decoding.
