@@ -30,10 +30,10 @@ template <typename T>
 }  // namespace baton::testing
 
 #define EXPECT_OK(expr) EXPECT_TRUE(::baton::testing::AsStatus(expr).ok()) << ::baton::testing::AsStatus(expr)
-#define ASSERT_OK(expr)                                                            \
-  do {                                                                             \
-    const absl::Status baton_test_status_ = ::baton::testing::AsStatus(expr);      \
-    ASSERT_TRUE(baton_test_status_.ok()) << baton_test_status_;                    \
+#define ASSERT_OK(expr)                                                       \
+  do {                                                                        \
+    const absl::Status baton_test_status_ = ::baton::testing::AsStatus(expr); \
+    ASSERT_TRUE(baton_test_status_.ok()) << baton_test_status_;               \
   } while (false)
 
 #define ASSERT_OK_AND_ASSIGN(lhs, expr) ASSERT_OK_AND_ASSIGN_IMPL_(BATON_TEST_CONCAT_(baton_or_, __LINE__), lhs, expr)
