@@ -10,6 +10,19 @@
 #include <pcre2.h>
 
 namespace baton {
+
+namespace pcre {
+
+template <auto Free>
+struct FreeWith {
+  template <typename T>
+  void operator()(T* p) const {
+    Free(p);
+  }
+};
+
+}  // namespace pcre
+
 namespace {
 
 // A legitimate pattern backtracks at most once per byte of a long run, so the limit grows with the text.
@@ -23,18 +36,11 @@ constexpr size_t kStartsPerCall = 4096;
 constexpr int kCallsPerLookAtClock = 256;
 constexpr absl::Duration kTimeLimit = absl::Seconds(20);
 
-template <auto Free>
-struct FreeWith {
-  template <typename T>
-  void operator()(T* p) const {
-    Free(p);
-  }
-};
-using Code = std::unique_ptr<pcre2_code, FreeWith<pcre2_code_free>>;
-using CompileContext = std::unique_ptr<pcre2_compile_context, FreeWith<pcre2_compile_context_free>>;
-using MatchContext = std::unique_ptr<pcre2_match_context, FreeWith<pcre2_match_context_free>>;
-using MatchData = std::unique_ptr<pcre2_match_data, FreeWith<pcre2_match_data_free>>;
-using JitStack = std::unique_ptr<pcre2_jit_stack, FreeWith<pcre2_jit_stack_free>>;
+using Code = std::unique_ptr<pcre2_code, pcre::FreeWith<pcre2_code_free>>;
+using CompileContext = std::unique_ptr<pcre2_compile_context, pcre::FreeWith<pcre2_compile_context_free>>;
+using MatchContext = std::unique_ptr<pcre2_match_context, pcre::FreeWith<pcre2_match_context_free>>;
+using MatchData = std::unique_ptr<pcre2_match_data, pcre::FreeWith<pcre2_match_data_free>>;
+using JitStack = std::unique_ptr<pcre2_jit_stack, pcre::FreeWith<pcre2_jit_stack_free>>;
 
 std::string ErrorText(int code) {
   unsigned char text[256];

@@ -2,12 +2,12 @@
 // logits after each prompt and the 48 tokens that follow greedily, on every kernel family that this CPU has.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "tests/files.h"
 #include "tests/model_runner.h"
 #include "tests/status_matchers.h"
 #include "tests/tiny_models.h"
@@ -25,8 +25,7 @@ struct GoldenCase {
 };
 
 std::vector<GoldenCase> ReadGolden(const std::string& key) {
-  std::ifstream file(testing::SourceFolder() / "tests/golden/demo/golden.json");
-  const nlohmann::json json = nlohmann::json::parse(file);
+  const auto json = nlohmann::json::parse(testing::ReadFile(testing::SourceFolder() / "tests/golden/demo/golden.json"));
   std::vector<GoldenCase> cases;
   for (const auto& entry : json.at("cases")) {
     const auto& model = entry.at(key);

@@ -21,17 +21,13 @@
 #include "absl/time/clock.h"
 #include "common/grpc.h"
 #include "common/status_macros.h"
+#include "tests/files.h"
 
 namespace baton::testing {
 namespace {
 
 constexpr char kSecret[] = "a secret of the tests, long enough";
 constexpr char kRouter[] = "router";
-
-std::string BinaryFolder() {
-  const char* folder = std::getenv("BATON_BINARY_DIR");  // NOLINT(concurrency-mt-unsafe)
-  return folder != nullptr ? folder : BATON_BINARY_DIR;
-}
 
 // A port of the loopback that nobody listens on. Below those that the kernel hands to clients, so that it stays free
 // until its process binds it, also while that process restarts.
@@ -111,7 +107,7 @@ absl::Status Cluster::Launch(const ClusterSpec& spec) {
     worker.control = v1::WorkerControl::NewStub(MakeChannel(worker.address));
     worker.metrics_port = FreePort();
     addresses.push_back(worker.address);
-    std::vector<std::string> flags = {absl::StrCat("--model=", BATON_SOURCE_DIR, "/models/demo-chat"),
+    std::vector<std::string> flags = {"--model=" + (SourceFolder() / "models/demo-chat").string(),
                                       "--model-name=demo",
                                       absl::StrCat("--worker-id=", worker_spec.name),
                                       absl::StrCat("--listen=", worker.address),
@@ -125,7 +121,7 @@ absl::Status Cluster::Launch(const ClusterSpec& spec) {
     if (worker_spec.kind == WorkerKind::kBoth) flags.emplace_back("--role=both");
     worker.process = std::make_unique<Process>(ProcessSpec{
         .name = worker_spec.name,
-        .binary = BinaryFolder() + (worker_spec.kind == WorkerKind::kPrefill ? "/baton-prefill" : "/baton-decode"),
+        .binary = BinaryFolder() / (worker_spec.kind == WorkerKind::kPrefill ? "baton-prefill" : "baton-decode"),
         .arguments = MergeFlags({flags, spec.worker_flags, worker_spec.flags}),
         .environment = {absl::StrCat("BATON_SECRET=", worker_spec.secret)},
         .log_file = absl::StrCat(folder_, "/", worker_spec.name, ".log")});
@@ -136,7 +132,7 @@ absl::Status Cluster::Launch(const ClusterSpec& spec) {
   router_metrics_port_ = FreePort();
   router_ = std::make_unique<Process>(ProcessSpec{
       .name = kRouter,
-      .binary = BinaryFolder() + "/baton-router",
+      .binary = BinaryFolder() / "baton-router",
       .arguments = MergeFlags(
           {{absl::StrCat("--listen=", target_), absl::StrCat("--metrics-listen=", Loopback(router_metrics_port_)),
             absl::StrCat("--workers=", absl::StrJoin(addresses, ","))},

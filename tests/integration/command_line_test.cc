@@ -12,16 +12,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cluster_test.h"
+#include "tests/files.h"
 
 namespace baton::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string BinaryFolder() {
-  const char* folder = std::getenv("BATON_BINARY_DIR");  // NOLINT(concurrency-mt-unsafe)
-  return folder != nullptr ? folder : BATON_BINARY_DIR;
-}
 
 class CommandLineTest : public ClusterTest {
  protected:
@@ -46,7 +42,7 @@ class CommandLineTest : public ClusterTest {
   }
   std::unique_ptr<Process> StartBaton(std::vector<std::string> arguments) {
     arguments.push_back("--target=" + cluster_->target());
-    return Start(BinaryFolder() + "/baton", std::move(arguments));
+    return Start(BinaryFolder() / "baton", std::move(arguments));
   }
 
   static int ExitCode(Process& process) {
@@ -103,8 +99,8 @@ TEST_F(CommandLineTest, BenchServeMeasuresEveryRequest) {
 class DemoTest : public CommandLineTest {
  protected:
   std::unique_ptr<Process> StartDemo(std::vector<std::string> arguments, const std::string& port, int input_fd = -1) {
-    arguments.insert(arguments.begin(), {absl::StrCat(BATON_SOURCE_DIR, "/deploy/demo.sh"), "--port", port});
-    return Start("/bin/bash", std::move(arguments), {"BATON_BIN=" + BinaryFolder()}, input_fd);
+    arguments.insert(arguments.begin(), {SourceFolder() / "deploy/demo.sh", "--port", port});
+    return Start("/bin/bash", std::move(arguments), {"BATON_BIN=" + BinaryFolder().string()}, input_fd);
   }
   // Baton's processes whose command line contains `needle`.
   static int CountProcesses(const std::string& needle) {

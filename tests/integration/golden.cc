@@ -1,16 +1,15 @@
 #include "golden.h"
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/strip.h"
+#include "tests/files.h"
 
 namespace baton::testing {
 namespace {
 
 std::vector<GoldenCase> Load() {
-  std::ifstream file(std::string(BATON_SOURCE_DIR) + "/tests/golden/demo/golden.json");
-  const nlohmann::json golden = nlohmann::json::parse(file);
+  const auto golden = nlohmann::json::parse(ReadFile(SourceFolder() / "tests/golden/demo/golden.json"));
   std::vector<GoldenCase> cases;
   for (const nlohmann::json& entry : golden["cases"]) {
     const std::string prompt = entry["prompt"];

@@ -2,26 +2,20 @@
 #include <benchmark/benchmark.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <memory>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "engine/tokenizer/chat_template.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "engine/tokenizer/tokenizer_config.h"
+#include "tests/files.h"
 
 namespace baton {
 namespace {
 
-std::string ReadFile(const std::string& name) {
-  std::ifstream file(std::string(BATON_SOURCE_DIR) + "/" + name, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return std::move(text).str();
-}
+std::string ProjectFile(const std::string& name) { return testing::ReadFile(testing::SourceFolder() / name); }
 
 template <typename T>
 T ValueOrExit(absl::StatusOr<T> value) {
@@ -31,8 +25,8 @@ T ValueOrExit(absl::StatusOr<T> value) {
 }
 
 std::unique_ptr<Tokenizer> DemoTokenizer() {
-  return ValueOrExit(Tokenizer::Create(ReadFile("models/demo-chat/tokenizer.json"),
-                                       ReadFile("models/demo-chat/tokenizer_config.json")));
+  return ValueOrExit(Tokenizer::Create(ProjectFile("models/demo-chat/tokenizer.json"),
+                                       ProjectFile("models/demo-chat/tokenizer_config.json")));
 }
 
 void Encode(benchmark::State& state, const std::string& text) {
@@ -41,14 +35,14 @@ void Encode(benchmark::State& state, const std::string& text) {
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * text.size()));
 }
 
-void BM_EncodeChats(benchmark::State& state) { Encode(state, ReadFile("tests/golden/demo/heldout.txt")); }
-void BM_EncodeSource(benchmark::State& state) { Encode(state, ReadFile("engine/tokenizer/jinja/operators.cc")); }
+void BM_EncodeChats(benchmark::State& state) { Encode(state, ProjectFile("tests/golden/demo/heldout.txt")); }
+void BM_EncodeSource(benchmark::State& state) { Encode(state, ProjectFile("engine/tokenizer/jinja/operators.cc")); }
 void BM_EncodeOneLetter1MB(benchmark::State& state) { Encode(state, std::string(1 << 20, 'a')); }
 void BM_EncodeSpaces1MB(benchmark::State& state) { Encode(state, std::string(1 << 20, ' ')); }
 
 void BM_Decode(benchmark::State& state) {
   const auto tokenizer = DemoTokenizer();
-  const std::string text = ReadFile("tests/golden/demo/heldout.txt");
+  const std::string text = ProjectFile("tests/golden/demo/heldout.txt");
   const std::vector<TokenId> ids = ValueOrExit(tokenizer->Encode(text, false));
   for (auto _ : state) benchmark::DoNotOptimize(tokenizer->Decode(ids, true));
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * text.size()));
@@ -62,7 +56,8 @@ void BM_DetokenizeOneToken(benchmark::State& state) {
 }
 
 void BM_RenderChat(benchmark::State& state) {
-  const TokenizerConfig config = ValueOrExit(ParseTokenizerConfig(ReadFile("models/demo-chat/tokenizer_config.json")));
+  const TokenizerConfig config =
+      ValueOrExit(ParseTokenizerConfig(ProjectFile("models/demo-chat/tokenizer_config.json")));
   const auto chat_template = ValueOrExit(ChatTemplate::Parse(config.chat_template.value_or("")));
   const std::vector<ChatTurn> turns(state.range(0), {"user", "Tell me a story about a fox named Pip."});
   for (auto _ : state) benchmark::DoNotOptimize(chat_template->Render(turns, "<s>", "</s>", true));

@@ -11,6 +11,8 @@
 
 namespace baton::testing {
 
+inline constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
+
 inline const absl::Status& AsStatus(const absl::Status& status) { return status; }
 template <typename T>
 const absl::Status& AsStatus(const absl::StatusOr<T>& value) {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-namespace baton::testing {
+#include "tests/files.h"
 
-inline std::filesystem::path SourceFolder() { return BATON_SOURCE_DIR; }
+namespace baton::testing {
 
 // "llama_gqa", "qwen3", ... A Hugging Face folder of under 100 KB, without a tokenizer; every token id below 67 is
 // valid.

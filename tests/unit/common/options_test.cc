@@ -11,13 +11,13 @@
 namespace baton {
 namespace {
 
+using testing::kInvalid;
+
 using ::baton::testing::Fails;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Outcome = OptionSet::Outcome;
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 // One option of every type.
 class OptionsTest : public ::testing::Test {

@@ -18,11 +18,10 @@ namespace {
 using ::testing::Contains;
 using testing::Fails;
 using ::testing::Key;
+using testing::kInvalid;
 using testing::RawTensor;
 using testing::SafetensorsFile;
 using testing::TempFolder;
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 std::string Index(const std::string& weight_map) { return "{\"weight_map\": {" + weight_map + "}}"; }
 

@@ -10,8 +10,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::Fails;
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+using testing::kInvalid;
 
 TEST(ParseGenerationConfig, ReadsEveryField) {
   ASSERT_OK_AND_ASSIGN(const GenerationConfig config,

@@ -11,8 +11,7 @@ namespace baton {
 namespace {
 
 using testing::Fails;
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+using testing::kInvalid;
 
 TEST(ParseJson, NamesTheFileAndTheByteOfASyntaxError) {
   EXPECT_TRUE(Fails(ParseJson(R"({"a": 1,})", "config.json"), kInvalid, "config.json: not valid JSON at byte 9"));

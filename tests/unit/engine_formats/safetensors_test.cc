@@ -13,9 +13,8 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::Fails;
+using testing::kInvalid;
 using testing::SafetensorsFile;
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 absl::StatusOr<std::vector<Tensor>> Parse(const std::string& file) {
   return ParseSafetensors(std::as_bytes(std::span(file)), "m.safetensors");

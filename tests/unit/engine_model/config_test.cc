@@ -13,8 +13,8 @@ namespace baton {
 namespace {
 
 using testing::Fails;
+using testing::kInvalid;
 
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 constexpr auto kUnimplemented = absl::StatusCode::kUnimplemented;
 
 constexpr char kBase[] = R"("architectures": ["LlamaForCausalLM"], "hidden_size": 32, "num_hidden_layers": 2,

@@ -13,9 +13,8 @@ namespace baton {
 namespace {
 
 using testing::Fails;
+using testing::kInvalid;
 using testing::PagedSequence;
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 class ForwardTest : public ::testing::Test {
  protected:

@@ -16,9 +16,8 @@ namespace baton {
 namespace {
 
 using testing::Fails;
+using testing::kInvalid;
 using testing::RawTensor;
-
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 // A copy of a tiny model whose tensors and config a test can change.
 class LoadTest : public ::testing::Test {

@@ -12,14 +12,12 @@
 #include <vector>
 
 #include "reference_sampler.h"
+#include "special_floats.h"
 
 namespace baton {
 namespace {
 
 using ::testing::ElementsAre;
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::vector<float> RandomLogits(size_t size, uint32_t seed, float spread = 3.0f) {
   std::mt19937 random(seed);

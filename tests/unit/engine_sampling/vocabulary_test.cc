@@ -9,14 +9,13 @@
 #include <random>
 #include <vector>
 
+#include "special_floats.h"
+
 namespace baton {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::Pair;
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 std::vector<float> RandomValues(size_t size, uint32_t seed, float spread) {
   std::mt19937 random(seed);

@@ -10,7 +10,7 @@ namespace {
 using absl::StatusCode;
 using testing::Fails;
 
-absl::StatusOr<std::string> TryRender(std::string_view source) {
+absl::StatusOr<std::string> RenderHi(std::string_view source) {
   auto parsed = ChatTemplate::Parse(source);
   if (!parsed.ok()) return parsed.status();
   return (*parsed)->Render({{"user", "hi"}}, "", "", true);
@@ -35,7 +35,7 @@ TEST(ChatTemplateLimitsTest, EndlessWorkIsCutOff) {
         "ns.x }}",
         "{% set ns = namespace(x=[1]) %}{% for i in range(40) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ "
         "ns.x|tojson }}"}) {
-    EXPECT_TRUE(Fails(TryRender(source), StatusCode::kResourceExhausted, "template")) << source;
+    EXPECT_TRUE(Fails(RenderHi(source), StatusCode::kResourceExhausted, "template")) << source;
   }
 }
 
@@ -49,23 +49,23 @@ TEST(ChatTemplateLimitsTest, MemoryIsBounded) {
         "{% set ns = namespace(x=[1]) %}{% for i in range(99) %}{% set ns.x = ns.x * 9 %}{% endfor %}",
         "{{ '5'.zfill(9000000000000000000) }}", "{% for i in range(99999) %}{{ 'a' * 100000 }}{% endfor %}",
         "{{ range(9000000000) }}"}) {
-    const auto result = TryRender(source);
+    const auto result = RenderHi(source);
     EXPECT_EQ(result.status().code(), StatusCode::kResourceExhausted) << source << " " << result.status();
   }
 }
 
 TEST(ChatTemplateLimitsTest, RecursionIsBounded) {
   EXPECT_TRUE(
-      Fails(TryRender("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"), StatusCode::kResourceExhausted, "nests"));
+      Fails(RenderHi("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"), StatusCode::kResourceExhausted, "nests"));
   // A list nested deeper than the stack, shown, compared and written.
   const std::string deep =
       "{% set ns = namespace(x=[]) %}{% for i in range(50000) %}{% set ns.x = [ns.x] %}{% endfor %}";
   for (const char* use :
        {"{{ ns.x }}", "{{ ns.x == [[ns.x]] or ns.x == [ns.x] }}{{ ns.x|string }}", "{{ ns.x|tojson }}"}) {
-    EXPECT_TRUE(Fails(TryRender(deep + use), StatusCode::kResourceExhausted, "nests")) << use;
+    EXPECT_TRUE(Fails(RenderHi(deep + use), StatusCode::kResourceExhausted, "nests")) << use;
   }
-  EXPECT_OK(TryRender(deep)) << "making and freeing it is no problem";
-  EXPECT_TRUE(Fails(TryRender("{{ [1]|map('map', 'map', 'map') }}"), StatusCode::kInvalidArgument, "not iterable"));
+  EXPECT_OK(RenderHi(deep)) << "making and freeing it is no problem";
+  EXPECT_TRUE(Fails(RenderHi("{{ [1]|map('map', 'map', 'map') }}"), StatusCode::kInvalidArgument, "not iterable"));
 }
 
 TEST(ChatTemplateLimitsTest, NestingIsBoundedWhenParsed) {
@@ -96,10 +96,10 @@ TEST(ChatTemplateLimitsTest, NestingIsBoundedWhenParsed) {
 }
 
 TEST(ChatTemplateLimitsTest, LongChainsThatDoNotNestAreFine) {
-  ASSERT_OK_AND_ASSIGN(const std::string concatenated, TryRender("{{ 'a'" + Repeated(" ~ 'a'", 5000) + " }}"));
+  ASSERT_OK_AND_ASSIGN(const std::string concatenated, RenderHi("{{ 'a'" + Repeated(" ~ 'a'", 5000) + " }}"));
   EXPECT_EQ(concatenated.size(), 5001u);
   ASSERT_OK_AND_ASSIGN(const std::string chosen,
-                       TryRender("{% if 0 %}" + Repeated("{% elif 0 %}", 5000) + "{% else %}x{% endif %}"));
+                       RenderHi("{% if 0 %}" + Repeated("{% elif 0 %}", 5000) + "{% else %}x{% endif %}"));
   EXPECT_EQ(chosen, "x");
 }
 

@@ -37,15 +37,8 @@ TemplateValue::List ListFromJson(const Json& json) {
   return list;
 }
 
-std::filesystem::path Folder() {
-  const char* shared = std::getenv("BATON_SHARED");  // NOLINT(concurrency-mt-unsafe)
-  const std::filesystem::path root =
-      shared != nullptr ? std::filesystem::path(shared) : std::filesystem::path(BATON_SOURCE_DIR) / ".." / "shared";
-  return root / "chat_templates";
-}
-
 TEST(ChatTemplateModelsTest, EveryRowRendersAsExpected) {
-  const std::filesystem::path folder = Folder();
+  const std::filesystem::path folder = testing::SharedFolder() / "chat_templates";
   if (!std::filesystem::exists(folder / "expected.json")) {
     GTEST_SKIP() << "no " << (folder / "expected.json") << "; set BATON_SHARED to the folder above chat_templates";
   }

@@ -2,11 +2,9 @@
 #pragma once
 
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,19 +12,11 @@
 #include "engine/tokenizer/byte_alphabet.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "engine/tokenizer/utf8.h"
+#include "tests/files.h"
 
 namespace baton::testing {
 
-inline std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return std::move(text).str();
-}
-
-inline std::string DemoFile(const std::string& name) {
-  return ReadFile(std::string(BATON_SOURCE_DIR) + "/models/demo-chat/" + name);
-}
+inline std::string DemoFile(const std::string& name) { return ReadFile(SourceFolder() / "models/demo-chat" / name); }
 
 inline std::unique_ptr<Tokenizer> DemoTokenizer() {
   return *Tokenizer::Create(DemoFile("tokenizer.json"), DemoFile("tokenizer_config.json"));

@@ -6,6 +6,7 @@
 #include "engine/tokenizer/chat_template.h"
 #include "engine/tokenizer/tokenizer_config.h"
 #include "test_tokenizer.h"
+#include "tests/files.h"
 #include "tests/status_matchers.h"
 
 namespace baton {
@@ -16,7 +17,7 @@ using testing::DemoTokenizer;
 using testing::ReadFile;
 
 std::string GoldenFile(const std::string& name) {
-  return ReadFile(std::string(BATON_SOURCE_DIR) + "/tests/golden/demo/" + name);
+  return ReadFile(testing::SourceFolder() / "tests/golden/demo" / name);
 }
 
 TEST(DemoTokenizerTest, GoldenPromptsEncodeToTheirIds) {

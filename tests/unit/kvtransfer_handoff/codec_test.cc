@@ -16,25 +16,25 @@ namespace {
 
 using ::baton::testing::Fails;
 
-constexpr AttemptKey kKey{.request = {0x0102030405060708, 9}, .attempt = 3};
+constexpr AttemptKey kCodedKey{.request = {0x0102030405060708, 9}, .attempt = 3};
 
 std::vector<Message> EveryMessage() {
-  return {Reserve{kKey, 33, {{1, 2}, {3}}},
-          Queued{kKey},
-          Granted{kKey, {PageId{7}, PageId{0}, PageId{4000000000}}, {0, 2}},
-          Refused{kKey, RefuseReason::kUnknownAttempt, ""},
-          Refused{kKey, RefuseReason::kTooLarge, "why"},
-          Refused{kKey, RefuseReason::kDraining, "why"},
-          Refused{kKey, RefuseReason::kQueueFull, "why"},
-          CancelReserve{kKey},
-          Commit{kKey, 33, 128000, 0xfedcba9876543210},
-          Committed{kKey, ""},
-          Committed{kKey, "revoked"},
-          Revoke{kKey},
-          Aborted{kKey, AbortReason::kFinished},
-          Aborted{kKey, AbortReason::kCancelled},
-          Aborted{kKey, AbortReason::kRevoked},
-          Aborted{kKey, AbortReason::kFailed}};
+  return {Reserve{kCodedKey, 33, {{1, 2}, {3}}},
+          Queued{kCodedKey},
+          Granted{kCodedKey, {PageId{7}, PageId{0}, PageId{4000000000}}, {0, 2}},
+          Refused{kCodedKey, RefuseReason::kUnknownAttempt, ""},
+          Refused{kCodedKey, RefuseReason::kTooLarge, "why"},
+          Refused{kCodedKey, RefuseReason::kDraining, "why"},
+          Refused{kCodedKey, RefuseReason::kQueueFull, "why"},
+          CancelReserve{kCodedKey},
+          Commit{kCodedKey, 33, 128000, 0xfedcba9876543210},
+          Committed{kCodedKey, ""},
+          Committed{kCodedKey, "revoked"},
+          Revoke{kCodedKey},
+          Aborted{kCodedKey, AbortReason::kFinished},
+          Aborted{kCodedKey, AbortReason::kCancelled},
+          Aborted{kCodedKey, AbortReason::kRevoked},
+          Aborted{kCodedKey, AbortReason::kFailed}};
 }
 
 Hello AHello() {
@@ -60,7 +60,7 @@ TEST(HandoffCodecTest, NamesTheFieldThatIsWrong) {
     const char* field;
     std::function<void(v1::HandoffMessage*)> fill;
   };
-  const std::string id = kKey.request.ToBytes();
+  const std::string id = kCodedKey.request.ToBytes();
   const auto key = [&](v1::HandoffKey* k) {
     k->set_request_id(id);
     k->set_attempt(1);

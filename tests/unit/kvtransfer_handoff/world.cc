@@ -7,7 +7,7 @@
 namespace baton::handoff {
 namespace {
 
-constexpr int kTokens = 1;
+constexpr int kPromptTokens = 1;
 
 ReceiverConfig ModelReceiverConfig() {
   ReceiverConfig config;
@@ -288,7 +288,7 @@ void World::Start(int request) {
     TellReceiver(Receiver::PeerUp{PeerId(*connection)});
   }
   attempt(key).connection = *connection;
-  attempt(key).handoff = Handoff{.writer = Writer(kWriterConfig, Reserve{KeyOfIndex(key), kTokens, {}}),
+  attempt(key).handoff = Handoff{.writer = Writer(kWriterConfig, Reserve{KeyOfIndex(key), kPromptTokens, {}}),
                                  .put = false,
                                  .commit_asked = false,
                                  .source_released = false,

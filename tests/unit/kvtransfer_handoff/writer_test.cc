@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr AttemptKey kKey{.request = {1, 2}, .attempt = 3};
+constexpr AttemptKey kAttempt{.request = {1, 2}, .attempt = 3};
 constexpr WriterConfig kConfig{.layers = 2, .page_tokens = 4, .peer_pages_total = 100};
 constexpr int kTokens = 10;  // three pages
 
@@ -41,7 +41,7 @@ std::vector<std::string> Names(const std::vector<Writer::Action>& actions) {
 }
 
 Granted Grant(std::vector<uint32_t> pages, std::vector<int> wanted) {
-  Granted granted{kKey, {}, std::move(wanted)};
+  Granted granted{kAttempt, {}, std::move(wanted)};
   for (uint32_t page : pages) granted.pages.push_back(PageId{page});
   return granted;
 }
@@ -63,13 +63,13 @@ class WriterTest : public ::testing::Test {
     return On(Writer::PutLayer{layer, first_page, std::move(sources)});
   }
 
-  Writer writer_{kConfig, Reserve{kKey, kTokens, {}}};
+  Writer writer_{kConfig, Reserve{kAttempt, kTokens, {}}};
   std::vector<Writer::Action> last_;
 };
 
 TEST_F(WriterTest, HandsOverThroughAllStates) {
   EXPECT_THAT(On(Writer::Start{}), ElementsAre("Reserve"));
-  EXPECT_THAT(OnMessage(Queued{kKey}), ElementsAre("queued"));
+  EXPECT_THAT(OnMessage(Queued{kAttempt}), ElementsAre("queued"));
   EXPECT_THAT(OnMessage(Grant({7, 8, 3}, {0, 1, 2})), ElementsAre("granted"));
   EXPECT_THAT(PutLayer(0, 0, {PageId{40}, PageId{41}, PageId{42}}), ElementsAre("put"));
   EXPECT_THAT(PutLayer(1, 0, {PageId{40}, PageId{41}, PageId{42}}), ElementsAre("put"));
@@ -80,8 +80,8 @@ TEST_F(WriterTest, HandsOverThroughAllStates) {
   for (int layer : {0, 1}) {
     for (uint32_t page : {7, 8, 3}) sum += BlockTag(layer, PageId{page});
   }
-  EXPECT_EQ(commit, (Commit{kKey, kTokens, 99, CommitTag(kKey, kTokens, sum)}));
-  EXPECT_THAT(OnMessage(Committed{kKey, ""}), ElementsAre("finish"));
+  EXPECT_EQ(commit, (Commit{kAttempt, kTokens, 99, CommitTag(kAttempt, kTokens, sum)}));
+  EXPECT_THAT(OnMessage(Committed{kAttempt, ""}), ElementsAre("finish"));
   EXPECT_TRUE(writer_.ended());
 }
 
@@ -113,7 +113,7 @@ TEST_F(WriterTest, RefusesGrantsThatDoNotFitThePeersPool) {
   for (const Case& c : {Case{Grant({7, 8}, {0, 1}), "2 pages, expected 3"}, Case{Grant({7, 8, 100}, {0}), "page 100"},
                         Case{Grant({7, 8, 7}, {0}), "twice"}, Case{Grant({7, 8, 9}, {1, 1}), "ascend"},
                         Case{Grant({7, 8, 9}, {3}), "below 3"}, Case{Grant({7, 8, 9}, {-1}), "below 3"}}) {
-    Writer writer(kConfig, Reserve{kKey, kTokens, {}});
+    Writer writer(kConfig, Reserve{kAttempt, kTokens, {}});
     writer.On(Writer::Start{});
     const std::vector<Writer::Action> actions = writer.On(Message(c.granted));
     ASSERT_THAT(Names(actions), ElementsAre("Aborted(failed)", "fail")) << c.why;
@@ -124,7 +124,7 @@ TEST_F(WriterTest, RefusesGrantsThatDoNotFitThePeersPool) {
 TEST_F(WriterTest, RevokeStopsPutsAndFencesAfterTheFlush) {
   GetGranted();
   PutLayer(0, 0, {PageId{40}});
-  EXPECT_THAT(OnMessage(Revoke{kKey}), ElementsAre("flush"));
+  EXPECT_THAT(OnMessage(Revoke{kAttempt}), ElementsAre("flush"));
   EXPECT_THAT(PutLayer(0, 1, {PageId{41}}), IsEmpty());
   EXPECT_THAT(On(Writer::CommitSequence{1}), IsEmpty());
   EXPECT_THAT(On(Writer::FlushDone{}), ElementsAre("Aborted(revoked)", "fail"));
@@ -133,7 +133,7 @@ TEST_F(WriterTest, RevokeStopsPutsAndFencesAfterTheFlush) {
 TEST_F(WriterTest, RevokeTurnsACommitThatStillFlushesIntoAborted) {
   GetGranted();
   On(Writer::CommitSequence{1});
-  EXPECT_THAT(OnMessage(Revoke{kKey}), IsEmpty());
+  EXPECT_THAT(OnMessage(Revoke{kAttempt}), IsEmpty());
   EXPECT_THAT(On(Writer::FlushDone{}), ElementsAre("Aborted(revoked)", "fail"));
 }
 
@@ -141,8 +141,8 @@ TEST_F(WriterTest, RevokeAfterCommitWaitsForTheAnswer) {
   GetGranted();
   On(Writer::CommitSequence{1});
   On(Writer::FlushDone{});
-  EXPECT_THAT(OnMessage(Revoke{kKey}), IsEmpty());
-  EXPECT_THAT(OnMessage(Committed{kKey, "revoked"}), ElementsAre("fail"));
+  EXPECT_THAT(OnMessage(Revoke{kAttempt}), IsEmpty());
+  EXPECT_THAT(OnMessage(Committed{kAttempt, "revoked"}), ElementsAre("fail"));
 }
 
 TEST_F(WriterTest, AbortWithdrawsAReservation) {
@@ -153,7 +153,7 @@ TEST_F(WriterTest, AbortWithdrawsAReservation) {
 
 TEST_F(WriterTest, AbortOfAFinishedRequestTellsAReceiverThatStillQueuesIt) {
   On(Writer::Start{});
-  OnMessage(Queued{kKey});
+  OnMessage(Queued{kAttempt});
   EXPECT_THAT(On(Writer::Abort{AbortReason::kFinished}), ElementsAre("Aborted(finished)", "release"));
 }
 
@@ -204,9 +204,9 @@ TEST_F(WriterTest, RefusalsKeepTheirMeaning) {
       {RefuseReason::kUnknownAttempt, absl::StatusCode::kFailedPrecondition},
   };
   for (const auto& [reason, code] : kCases) {
-    Writer writer(kConfig, Reserve{kKey, kTokens, {}});
+    Writer writer(kConfig, Reserve{kAttempt, kTokens, {}});
     writer.On(Writer::Start{});
-    const std::vector<Writer::Action> actions = writer.On(Message(Refused{kKey, reason, "the detail"}));
+    const std::vector<Writer::Action> actions = writer.On(Message(Refused{kAttempt, reason, "the detail"}));
     ASSERT_THAT(Names(actions), ElementsAre("fail"));
     const absl::Status& why = std::get<Writer::Fail>(actions[0]).why;
     EXPECT_EQ(why.code(), code);
@@ -218,9 +218,10 @@ TEST_F(WriterTest, LateDuplicateAndForeignMessagesChangeNothing) {
   GetGranted();
   const Writer before = writer_;
   for (const Message& message :
-       {Message(Queued{kKey}), Message(Grant({1, 2, 4}, {0})), Message(Refused{kKey, RefuseReason::kDraining, ""}),
-        Message(Committed{kKey, ""}), Message(Reserve{kKey, 1, {}}), Message(CancelReserve{kKey}),
-        Message(Commit{kKey, 1, 1, 1}), Message(Aborted{kKey, AbortReason::kFailed})}) {
+       {Message(Queued{kAttempt}), Message(Grant({1, 2, 4}, {0})),
+        Message(Refused{kAttempt, RefuseReason::kDraining, ""}), Message(Committed{kAttempt, ""}),
+        Message(Reserve{kAttempt, 1, {}}), Message(CancelReserve{kAttempt}), Message(Commit{kAttempt, 1, 1, 1}),
+        Message(Aborted{kAttempt, AbortReason::kFailed})}) {
     EXPECT_THAT(OnMessage(message), IsEmpty());
     EXPECT_EQ(writer_, before);
   }
@@ -229,9 +230,9 @@ TEST_F(WriterTest, LateDuplicateAndForeignMessagesChangeNothing) {
 }
 
 TEST_F(WriterTest, AGrantNobodyWaitsForIsGivenBack) {
-  EXPECT_EQ(Writer::AnswerToUnknown(Grant({1}, {0})), Message(Aborted{kKey, AbortReason::kCancelled}));
-  EXPECT_EQ(Writer::AnswerToUnknown(Revoke{kKey}), std::nullopt);
-  EXPECT_EQ(Writer::AnswerToUnknown(Committed{kKey, ""}), std::nullopt);
+  EXPECT_EQ(Writer::AnswerToUnknown(Grant({1}, {0})), Message(Aborted{kAttempt, AbortReason::kCancelled}));
+  EXPECT_EQ(Writer::AnswerToUnknown(Revoke{kAttempt}), std::nullopt);
+  EXPECT_EQ(Writer::AnswerToUnknown(Committed{kAttempt, ""}), std::nullopt);
 }
 
 }  // namespace

@@ -2,26 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
-
+#include "demo_assets.h"
 #include "tests/status_matchers.h"
 
 namespace baton::router {
 namespace {
 
 using testing::Fails;
-
-AssetFiles DemoFiles() {
-  AssetFiles files;
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
-    std::ifstream file(std::string(BATON_SOURCE_DIR) + "/models/demo-chat/" + name);
-    std::stringstream content;
-    content << file.rdbuf();
-    files[name] = content.str();
-  }
-  return files;
-}
 
 TEST(ModelAssetsTest, TheFingerprintCoversNamesSizesAndContents) {
   // SHA-256 of "a\0" + 8 bytes of size 1 + "x", computed independently.
@@ -33,7 +20,7 @@ TEST(ModelAssetsTest, TheFingerprintCoversNamesSizesAndContents) {
 }
 
 TEST(ModelAssetsTest, BuildsTheDemoModels) {
-  const AssetFiles files = DemoFiles();
+  const AssetFiles files = DemoAssets();
   ASSERT_OK_AND_ASSIGN(const auto assets, ModelAssets::Build(AssetsFingerprint(files), files));
   EXPECT_EQ(assets->end_tokens, (std::vector<TokenId>{4091, 4095}));
   EXPECT_EQ(assets->bos_text, "<|begin_of_text|>");
@@ -43,21 +30,21 @@ TEST(ModelAssetsTest, BuildsTheDemoModels) {
 }
 
 TEST(ModelAssetsTest, FilesThatAreNotThoseAnnouncedAreRefused) {
-  AssetFiles files = DemoFiles();
+  AssetFiles files = DemoAssets();
   const std::string fingerprint = AssetsFingerprint(files);
   files["generation_config.json"] += " ";
   EXPECT_TRUE(Fails(ModelAssets::Build(fingerprint, files), absl::StatusCode::kDataLoss, fingerprint));
 }
 
 TEST(ModelAssetsTest, EndTokensFallBackToTheTokenizersOwn) {
-  AssetFiles files = DemoFiles();
+  AssetFiles files = DemoAssets();
   files.erase("generation_config.json");
   ASSERT_OK_AND_ASSIGN(const auto assets, ModelAssets::Build(AssetsFingerprint(files), files));
   EXPECT_EQ(assets->end_tokens, (std::vector<TokenId>{4095}));
 }
 
 TEST(ModelAssetsTest, ATemplateThatDoesNotParseOnlyDisablesChat) {
-  AssetFiles files = DemoFiles();
+  AssetFiles files = DemoAssets();
   files["chat_template.jinja"] = "{% for";
   ASSERT_OK_AND_ASSIGN(const auto assets, ModelAssets::Build(AssetsFingerprint(files), files));
   EXPECT_EQ(assets->chat_template, nullptr);
@@ -65,10 +52,10 @@ TEST(ModelAssetsTest, ATemplateThatDoesNotParseOnlyDisablesChat) {
 }
 
 TEST(ModelAssetsTest, ATokenizerThatDoesNotParseIsAnError) {
-  AssetFiles files = DemoFiles();
+  AssetFiles files = DemoAssets();
   files["tokenizer.json"] = "{";
   EXPECT_FALSE(ModelAssets::Build(AssetsFingerprint(files), files).ok());
-  files = DemoFiles();
+  files = DemoAssets();
   files["tokenizer_config.json"] = "[]";
   EXPECT_FALSE(ModelAssets::Build(AssetsFingerprint(files), files).ok());
 }

@@ -4,16 +4,15 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "baton/v1/inference.grpc.pb.h"
+#include "demo_assets.h"
 #include "fake_worker.h"
 #include "tests/status_matchers.h"
 
@@ -21,17 +20,6 @@ namespace baton::router {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(30);  // liveness only: nothing is measured
-
-AssetFiles DemoAssets() {
-  AssetFiles files;
-  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
-    std::ifstream file(std::string(BATON_SOURCE_DIR) + "/models/demo-chat/" + name);
-    std::stringstream content;
-    content << file.rdbuf();
-    files[name] = content.str();
-  }
-  return files;
-}
 
 struct Answer {
   grpc::Status status;

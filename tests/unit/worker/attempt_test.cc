@@ -10,6 +10,8 @@
 namespace baton {
 namespace {
 
+using testing::kInvalid;
+
 using ::baton::testing::Fails;
 
 AttemptLimits Limits() {
@@ -70,7 +72,6 @@ TEST_P(ParseAttemptRefuses, NamingTheFieldAndTheLimit) {
   EXPECT_TRUE(Fails(ParseAttempt(header, Limits()), GetParam().code, GetParam().says));
 }
 
-constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 constexpr auto kPrecondition = absl::StatusCode::kFailedPrecondition;
 using H = v1::AttemptHeader;
 

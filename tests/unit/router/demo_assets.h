@@ -1,0 +1,17 @@
+// The demo model's files, as a worker delivers them to the router.
+#pragma once
+
+#include "router/model_assets.h"
+#include "tests/files.h"
+
+namespace baton::router {
+
+inline AssetFiles DemoAssets() {
+  AssetFiles files;
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
+    files[name] = testing::ReadFile(testing::SourceFolder() / "models/demo-chat" / name);
+  }
+  return files;
+}
+
+}  // namespace baton::router
