@@ -19,4 +19,12 @@ if(BATON_SANITIZE)
   set(CMAKE_CXX_FLAGS_RELEASE "-O1 -g1 -fno-omit-frame-pointer")
   add_compile_options(-fsanitize=${BATON_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${BATON_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    # UCX patches mmap in memory when it is loaded; it cannot patch the sanitizer's own when that is part of the program.
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-runtime-dir OUTPUT_VARIABLE runtime_dir
+                    OUTPUT_STRIP_TRAILING_WHITESPACE)
+    execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-resource-dir OUTPUT_VARIABLE resource_dir
+                    OUTPUT_STRIP_TRAILING_WHITESPACE)
+    add_link_options(-shared-libsan LINKER:-rpath,${runtime_dir},-rpath,${resource_dir}/lib/linux)
+  endif()
 endif()

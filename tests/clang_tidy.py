@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs clang-tidy over the sources of a build folder, as many at a time as there are cores.
 
-A file that passed is not checked again until it, one of our headers that it includes, its compile command, .clang-tidy or
-clang-tidy itself changes: what passed is remembered in ~/.cache/baton-tidy by a hash of all of these.
+It checks what the build folder compiles: single sources, or the files in which CMake includes several of them. One that
+passed is not checked again until a file of ours in it, its compile command, .clang-tidy or clang-tidy itself changes: what
+passed is remembered in ~/.cache/baton-tidy by a hash of all of these.
 """
 
 import argparse
@@ -21,7 +22,7 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / "
 
 
 def our_dependencies(build):
-    """The headers of ours that each object file depends on, as the last build recorded them."""
+    """The files of ours that each object file depends on, as the last build recorded them."""
     listing = subprocess.run(["ninja", "-C", build, "-t", "deps"], check=True, capture_output=True, text=True).stdout
     dependencies = {}
     current = None
@@ -75,9 +76,9 @@ def main():
     dependencies = our_dependencies(build)
     commands = []
     for command in json.loads(pathlib.Path(build, "compile_commands.json").read_text()):
-        path = pathlib.Path(command["file"])
-        generated = not path.is_relative_to(ROOT) or path.is_relative_to(build)
-        if not generated and (path.is_relative_to(ROOT / "tests") == arguments.tests):
+        objects = pathlib.Path(output(command))
+        generated = objects.parts[0] == "proto"
+        if not generated and (objects.parts[0] == "tests") == arguments.tests:
             commands.append(command)
 
     failed = 0
@@ -87,7 +88,7 @@ def main():
             if complaint := future.result():
                 failed += 1
                 print(complaint, flush=True)
-    print(f"{len(commands)} files, {failed} with complaints")
+    print(f"{len(commands)} translation units, {failed} with complaints")
     return 1 if failed else 0
 
 

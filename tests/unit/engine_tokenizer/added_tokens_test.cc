@@ -29,14 +29,15 @@ nlohmann::json With(nlohmann::json token, const char* property) {
 }
 
 TEST(AddedTokensTest, TheLongestAtAPositionCounts) {
-  const nlohmann::json added = {AddedToken(256, "<a"), AddedToken(257, "<a>"), AddedToken(258, "a>b")};
+  const nlohmann::json added =
+      nlohmann::json::array({AddedToken(256, "<a"), AddedToken(257, "<a>"), AddedToken(258, "a>b")});
   EXPECT_THAT(TokensOf(added, "x<a>b"), ElementsAre("x", "<a>", "b"));
   EXPECT_THAT(TokensOf(added, "<a<a"), ElementsAre("<a", "<a"));
   EXPECT_THAT(TokensOf(added, "a>b<"), ElementsAre("a>b", "<"));
 }
 
 TEST(AddedTokensTest, ATokenMayBeTheWholeTextOrFollowAnother) {
-  const nlohmann::json added = {AddedToken(256, "<a>")};
+  const nlohmann::json added = nlohmann::json::array({AddedToken(256, "<a>")});
   EXPECT_THAT(TokensOf(added, "<a>"), ElementsAre("<a>"));
   EXPECT_THAT(TokensOf(added, "<a><a>"), ElementsAre("<a>", "<a>"));
   EXPECT_THAT(TokensOf(added, "<a"), ElementsAre("<", "a"));
@@ -44,7 +45,7 @@ TEST(AddedTokensTest, ATokenMayBeTheWholeTextOrFollowAnother) {
 }
 
 TEST(AddedTokensTest, SingleWordNeedsNoWordAround) {
-  const nlohmann::json added = {With(AddedToken(256, "cat"), "single_word")};
+  const nlohmann::json added = nlohmann::json::array({With(AddedToken(256, "cat"), "single_word")});
   EXPECT_THAT(TokensOf(added, "cat,cat"), ElementsAre("cat", ",", "cat"));
   EXPECT_THAT(TokensOf(added, "cats"), ElementsAre("c", "a", "t", "s"));
   EXPECT_THAT(TokensOf(added, "_cat"), ElementsAre("_", "c", "a", "t"));
@@ -57,13 +58,14 @@ TEST(AddedTokensTest, StrippedSidesTakeTheWhitespaceAlong) {
               ElementsAre("x", "<a>", " ", "y"));
   EXPECT_THAT(TokensOf(nlohmann::json::array({With(AddedToken(256, "<a>"), "rstrip")}), "x <a>\n y"),
               ElementsAre("x", " ", "<a>", "y"));
-  const nlohmann::json both = {With(With(AddedToken(256, "<a>"), "rstrip"), "lstrip")};
+  const nlohmann::json both = nlohmann::json::array({With(With(AddedToken(256, "<a>"), "rstrip"), "lstrip")});
   EXPECT_THAT(TokensOf(both, "<a>  <a>"), ElementsAre("<a>", "<a>"));
 }
 
 TEST(AddedTokensTest, TokensThatAreNotNormalizedComeFirst) {
   // In one pass the leftmost, "ab", would win.
-  const nlohmann::json added = {With(AddedToken(256, "ab"), "normalized"), AddedToken(257, "bc")};
+  const nlohmann::json added =
+      nlohmann::json::array({With(AddedToken(256, "ab"), "normalized"), AddedToken(257, "bc")});
   EXPECT_THAT(TokensOf(added, "abc"), ElementsAre("a", "bc"));
 }
 

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <string>
 
+#include "absl/base/config.h"
 #include "explorer.h"
 
 namespace baton::handoff {
@@ -15,7 +16,7 @@ namespace {
 constexpr size_t kMaxStates = 3'000'000;
 
 // Sanitizers make a state many times as dear: under them the second request has one attempt.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
 constexpr uint8_t kAttemptsOfSecond = 1;
 #else
 constexpr uint8_t kAttemptsOfSecond = kAttempts;
