@@ -25,6 +25,7 @@ absl::StatusOr<std::unique_ptr<ShmPath>> ShmPath::Attach(ucp_worker_h worker, co
 }
 
 ShmPath::~ShmPath() {
+  if (pending_ > 0) return;  // the worker is abandoned, and the endpoint with it
   Close();
   if (closing_ != nullptr) ucp_request_free(closing_);
 }
