@@ -12,7 +12,7 @@ Installs missing Debian packages (as root or with sudo), builds the release pres
 integration tests, clang-tidy, an installation, and all of it again under AddressSanitizer and
 UndefinedBehaviorSanitizer. Logs are in build/logs.
 
-  --full        also ThreadSanitizer and the long random runs
+  --full        also ThreadSanitizer, the long random runs, clang-tidy over the tests, and a build of each file by itself
   --no-install  do not look for missing packages
 END
 }
@@ -51,28 +51,22 @@ check() {
   passed=$((passed + 1))
 }
 
-# An attribute of the test suite in CTest's JUnit file.
-junit() { sed -n "0,/<testsuite/d; s/^[[:space:]]*$2=\"\([0-9]*\)\".*/\1/p; /<testcase/q" "$1"; }
-
-# run_tests NAME PRESET WHAT CTEST-ARGUMENT...
+# run_tests NAME PRESET WHAT CTEST-ARGUMENT...: counts the cases that Google Test reports, and programs that ended badly.
 run_tests() {
   local name=$1 preset=$2 what=$3 status=0
   shift 3
-  local results=$log_dir/$name.xml
-  rm -f "$results"
-  step "$name" "$what" ctest --test-dir "build/$preset" --output-on-failure --no-tests=error \
-    --parallel "$(job_count)" --output-junit "$results" "$@" || status=$?
-  if [[ ! -e $results ]]; then die "$name: CTest gave no results." "See $log_dir/$name.log"; fi
-  local tests failures left_out
-  tests=$(junit "$results" tests)
-  failures=$(junit "$results" failures)
-  left_out=$(($(junit "$results" skipped) + $(junit "$results" disabled)))
-  passed=$((passed + tests - failures - left_out))
+  local reports=$log_dir/$name counts
+  rm -rf "$reports"
+  GTEST_OUTPUT=xml:$reports/ step "$name" "$what" ctest --test-dir "build/$preset" --output-on-failure --no-tests=error \
+    --parallel "$(job_count)" --output-junit "$reports/ctest.junit" "$@" || status=$?
+  counts=$(python3 tests/count.py "$reports") || die "$name: CTest gave no results." "See $log_dir/$name.log."
+  read -r cases failures left_out <<<"$counts"
+  passed=$((passed + cases - failures - left_out))
   failed=$((failed + failures))
   skipped=$((skipped + left_out))
   if ((status != 0)); then
-    die "$name: $failures of $tests tests failed." \
-      "Run one again: ctest --test-dir build/$preset --output-on-failure -R NAME"
+    die "$name: $failures of $cases tests failed." \
+      "Run a program again: ctest --test-dir build/$preset --output-on-failure -R NAME"
   fi
 }
 
@@ -100,7 +94,7 @@ check_installation() {
 }
 
 if $install; then install_packages; fi
-for tool in cmake ninja clang-format-19 clang-tidy-19 python3; do
+for tool in cmake ninja clang++-19 clang-format-19 clang-tidy-19 python3; do
   command -v "$tool" >/dev/null || die "$tool is missing." "Run tests/run.sh without --no-install, or install deploy/packages.txt."
 done
 
@@ -114,6 +108,7 @@ build_preset asan
 UBSAN_OPTIONS=print_stacktrace=1 run_tests test-asan asan "tests under AddressSanitizer and UndefinedBehaviorSanitizer" \
   --label-exclude '^(long|noasan)$'
 if $full; then
+  build_preset separate
   check tidy-tests "clang-tidy over the tests" "Fix what is named above; .clang-tidy says which checks run." \
     python3 tests/clang_tidy.py --tests build/release
   build_preset tsan
