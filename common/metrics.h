@@ -35,6 +35,7 @@ class MetricsServer {
 
   std::shared_ptr<prometheus::Registry> registry_;
   std::unique_ptr<prometheus::Exposer> exposer_;
+  std::string host_;
   int port_ = 0;
 };
 

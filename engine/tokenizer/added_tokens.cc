@@ -1,11 +1,13 @@
 #include "engine/tokenizer/added_tokens.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "common/status_macros.h"
 #include "common/strings.h"
 #include "engine/tokenizer/json_node.h"
+#include "engine/tokenizer/normalizer.h"
 #include "engine/tokenizer/utf8.h"
 #include "engine/tokenizer/vocabulary.h"
 
@@ -156,7 +158,8 @@ AddedTokens::AddedTokens(AddedTokenMatcher raw, AddedTokenMatcher normalized,
                          absl::flat_hash_map<std::string, TokenId> ids)
     : raw_(std::move(raw)), normalized_(std::move(normalized)), ids_(std::move(ids)) {}
 
-absl::StatusOr<AddedTokens> AddedTokens::Load(const std::optional<JsonNode>& json, Vocabulary& vocabulary) {
+absl::StatusOr<AddedTokens> AddedTokens::Load(const std::optional<JsonNode>& json, const Normalizer* normalizer,
+                                              Vocabulary& vocabulary) {
   std::vector<AddedToken> raw;
   std::vector<AddedToken> normalized;
   absl::flat_hash_map<std::string, TokenId> ids;
@@ -170,6 +173,10 @@ absl::StatusOr<AddedTokens> AddedTokens::Load(const std::optional<JsonNode>& jso
       return absl::InvalidArgumentError(Concat(item.path(), ": '", token.content, "' was added before"));
     }
     BATON_RETURN_IF_ERROR(vocabulary.Set(token.id, token.content, token.special));
+    if (token.normalized && normalizer != nullptr) {
+      std::deque<std::string> storage;
+      token.content = std::string(normalizer->Apply(token.content, storage));
+    }
     (token.normalized ? normalized : raw).push_back(std::move(token));
   }
   BATON_ASSIGN_OR_RETURN(AddedTokenMatcher raw_matcher, AddedTokenMatcher::Create(std::move(raw)));
@@ -177,8 +184,13 @@ absl::StatusOr<AddedTokens> AddedTokens::Load(const std::optional<JsonNode>& jso
   return AddedTokens(std::move(raw_matcher), std::move(normalized_matcher), std::move(ids));
 }
 
-absl::Status AddedTokens::Split(Pieces& pieces) const {
+absl::Status AddedTokens::Split(const Normalizer* normalizer, Pieces& pieces) const {
   BATON_RETURN_IF_ERROR(raw_.Split(pieces));
+  if (normalizer != nullptr) {
+    for (Piece& piece : pieces.list) {
+      if (piece.token == Piece::kText) piece.text = normalizer->Apply(piece.text, pieces.changed);
+    }
+  }
   return normalized_.Split(pieces);
 }
 

@@ -2,7 +2,7 @@
 // to a vocabulary later.
 //
 // At each position the longest one counts. Those not marked `normalized` are found first, in the whole text; then the
-// others, in what is left (and normalized, once there is a normalizer).
+// others, in what is left, normalized.
 //
 // Immutable after Load, so thread-safe.
 #pragma once
@@ -22,6 +22,7 @@
 namespace baton {
 
 class JsonNode;
+class Normalizer;
 class Vocabulary;
 
 struct AddedToken {
@@ -62,10 +63,13 @@ class AddedTokenMatcher {
 
 class AddedTokens {
  public:
-  // From tokenizer.json's added_tokens (null: none). Their text and ids go into `vocabulary`.
-  static absl::StatusOr<AddedTokens> Load(const std::optional<JsonNode>& json, Vocabulary& vocabulary);
+  // From tokenizer.json's added_tokens (null: none). Their text and ids go into `vocabulary`. A null normalizer changes
+  // nothing.
+  static absl::StatusOr<AddedTokens> Load(const std::optional<JsonNode>& json, const Normalizer* normalizer,
+                                          Vocabulary& vocabulary);
 
-  absl::Status Split(Pieces& pieces) const;
+  // Leaves the text between added tokens normalized.
+  absl::Status Split(const Normalizer* normalizer, Pieces& pieces) const;
 
   std::optional<TokenId> IdOf(std::string_view content) const;
 

@@ -7,6 +7,7 @@
 #include "engine/tokenizer/added_tokens.h"
 #include "engine/tokenizer/bpe.h"
 #include "engine/tokenizer/json_node.h"
+#include "engine/tokenizer/normalizer.h"
 #include "engine/tokenizer/post_processor.h"
 #include "engine/tokenizer/pre_tokenizer.h"
 #include "engine/tokenizer/tokenizer_config.h"
@@ -19,9 +20,11 @@ namespace {
 // Keeps positions within 32 bits, with much room. Requests have smaller limits of their own.
 constexpr size_t kMaxTextBytes = size_t{256} << 20;
 
-// The stages of tokenizer.json, one after the other: added tokens, pre-tokenizers, model, post-processor.
+// The stages of tokenizer.json, one after the other: added tokens and normalizer, pre-tokenizers, model,
+// post-processor.
 struct Pipeline {
   Vocabulary vocabulary;
+  std::unique_ptr<const Normalizer> normalizer;  // or null
   std::optional<AddedTokens> added_tokens;
   std::vector<std::unique_ptr<PreTokenizer>> pre_tokenizers;
   std::unique_ptr<Bpe> model;
@@ -41,7 +44,7 @@ class PipelineTokenizer : public Tokenizer {
     std::string repaired;
     Pieces pieces;
     pieces.list.push_back({RepairUtf8(text, repaired)});
-    BATON_RETURN_IF_ERROR(pipeline_->added_tokens->Split(pieces));
+    BATON_RETURN_IF_ERROR(pipeline_->added_tokens->Split(pipeline_->normalizer.get(), pieces));
     for (const auto& pre_tokenizer : pipeline_->pre_tokenizers) BATON_RETURN_IF_ERROR(pre_tokenizer->Split(pieces));
     std::vector<TokenId> ids;
     ids.reserve(pieces.list.size() + pieces.list.size() / 2);
@@ -79,19 +82,6 @@ class PipelineTokenizer : public Tokenizer {
  private:
   const std::unique_ptr<const Pipeline> pipeline_;
 };
-
-absl::Status RefuseNormalizer(const std::optional<JsonNode>& json) {
-  if (!json) return absl::OkStatus();
-  BATON_ASSIGN_OR_RETURN(std::string_view type, json->GetString("type"));
-  if (type == "Sequence") {
-    // A sequence of none, as some tokenizers have, normalizes nothing.
-    BATON_ASSIGN_OR_RETURN(const JsonNode list, json->Get("normalizers"));
-    BATON_ASSIGN_OR_RETURN(const std::vector<JsonNode> items, list.Items());
-    if (items.empty()) return absl::OkStatus();
-    BATON_ASSIGN_OR_RETURN(type, items[0].GetString("type"));
-  }
-  return json->Unsupported(Concat("normalizer '", type, "'"));
-}
 
 absl::Status CheckDecoder(const JsonNode& root) {
   const std::optional<JsonNode> json = root.Find("decoder");
@@ -132,14 +122,15 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Create(std::string_view to
                                                              std::string_view tokenizer_config_json) {
   BATON_ASSIGN_OR_RETURN(const nlohmann::json document, ParseJson(tokenizer_json, "tokenizer.json"));
   const JsonNode root(document, "tokenizer.json");
-  BATON_RETURN_IF_ERROR(RefuseNormalizer(root.Find("normalizer")));
   BATON_RETURN_IF_ERROR(CheckDecoder(root));
 
   auto pipeline = std::make_unique<Pipeline>();
+  BATON_ASSIGN_OR_RETURN(pipeline->normalizer, LoadNormalizer(root.Find("normalizer")));
   BATON_ASSIGN_OR_RETURN(pipeline->pre_tokenizers, LoadPreTokenizers(root.Find("pre_tokenizer")));
   BATON_ASSIGN_OR_RETURN(const JsonNode model, root.Get("model"));
   BATON_ASSIGN_OR_RETURN(pipeline->model, Bpe::Load(model, pipeline->vocabulary));
-  BATON_ASSIGN_OR_RETURN(pipeline->added_tokens, AddedTokens::Load(root.Find("added_tokens"), pipeline->vocabulary));
+  BATON_ASSIGN_OR_RETURN(pipeline->added_tokens, AddedTokens::Load(root.Find("added_tokens"),
+                                                                   pipeline->normalizer.get(), pipeline->vocabulary));
   BATON_ASSIGN_OR_RETURN(pipeline->post_processor,
                          LoadPostProcessor(root.Find("post_processor"), pipeline->vocabulary));
   BATON_ASSIGN_OR_RETURN(const TokenizerConfig config, ParseTokenizerConfig(tokenizer_config_json));

@@ -16,13 +16,6 @@
 
 namespace baton {
 
-// The files a model folder (or a worker) provides. Empty: absent.
-struct TokenizerFiles {
-  std::string tokenizer_json;
-  std::string tokenizer_config_json;
-  std::string generation_config_json;
-};
-
 class Tokenizer {
  public:
   // From the text of tokenizer.json and (may be empty) tokenizer_config.json. Anything in them that is not supported is

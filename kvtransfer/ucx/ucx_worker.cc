@@ -108,15 +108,17 @@ absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Create(bool loopback_only)
 }
 
 UcxWorker::~UcxWorker() {
-  if (abandoned_) {
-    // Still referred to, so that a leak checker knows of it.
-    static auto* const abandoned = new std::vector<std::vector<Region>>;
-    abandoned->push_back(std::move(regions_));
-    return;
-  }
+  if (abandoned_) return;
   if (worker_ != nullptr) ucp_worker_destroy(worker_);
   for (const Region& region : regions_) ucp_mem_unmap(context_, region.handle);
   if (context_ != nullptr) ucp_cleanup(context_);
+}
+
+void UcxWorker::Abandon() {
+  // Still referred to, so that a leak checker knows of it.
+  static auto* const abandoned = new std::vector<std::vector<Region>>;
+  abandoned->push_back(regions_);
+  abandoned_ = true;
 }
 
 absl::StatusOr<TransportMemory> UcxWorker::AllocateRegion(size_t bytes) {

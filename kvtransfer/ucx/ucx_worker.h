@@ -44,7 +44,7 @@ class UcxWorker {
 
   // Something of the worker is still in use and cannot be taken back: destroying it would abort the process, so it
   // stays allocated until the process ends.
-  void Abandon() { abandoned_ = true; }
+  void Abandon();
 
  private:
   struct Region {

@@ -28,8 +28,10 @@ TEST(TokenizerJsonTest, WhatIsNotSupportedIsRefusedByNameAndPlace) {
     nlohmann::json value;
     const char* message;
   } cases[] = {
-      {"/normalizer", Type("NFC"), "normalizer: normalizer 'NFC'"},
-      {"/normalizer", {{"type", "Sequence"}, {"normalizers", {Type("Lowercase")}}}, "normalizer 'Lowercase'"},
+      {"/normalizer", Type("NFKC"), "normalizer: normalizer 'NFKC'"},
+      {"/normalizer",
+       {{"type", "Sequence"}, {"normalizers", nlohmann::json::array({Type("Lowercase")})}},
+       "normalizer 'Lowercase'"},
       {"/pre_tokenizer", Type("Metaspace"), "pre_tokenizer: pre-tokenizer 'Metaspace'"},
       {"/pre_tokenizer",
        {{"type", "Sequence"}, {"pretokenizers", {Type("Digits"), Type("ByteLevel")}}},
