@@ -21,14 +21,14 @@ class Call;
 class Calls {
  public:
   // False when `limit` are in flight already.
-  bool TryAdd(Call* call, int limit) {
+  bool TryAdd(const std::shared_ptr<Call>& call, int limit) {
     MutexLock lock(mutex_);
     if (running_.size() >= static_cast<size_t>(limit)) return false;
     running_.insert(call);
     return true;
   }
 
-  void End(Call* call, RequestOutcome outcome) {
+  void End(const std::shared_ptr<Call>& call, RequestOutcome outcome) {
     MutexLock lock(mutex_);
     running_.erase(call);
     outcomes_.push_back(std::move(outcome));
@@ -47,12 +47,12 @@ class Calls {
  private:
   Mutex mutex_;
   CondVar idle_;
-  absl::flat_hash_set<Call*> running_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<std::shared_ptr<Call>> running_ ABSL_GUARDED_BY(mutex_);
   std::vector<RequestOutcome> outcomes_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One request; deletes itself once its stream has ended.
-class Call final : public grpc::ClientReadReactor<v1::GenerateResponse> {
+// One request; among `calls` until its stream has ended.
+class Call final : public grpc::ClientReadReactor<v1::GenerateResponse>, public std::enable_shared_from_this<Call> {
  public:
   Call(v1::GenerateRequest request, absl::Time arrival, absl::Duration timeout, Calls& calls)
       : request_(std::move(request)), arrival_(arrival), calls_(calls) {
@@ -77,8 +77,8 @@ class Call final : public grpc::ClientReadReactor<v1::GenerateResponse> {
   void OnDone(const grpc::Status& status) override {
     outcome_.code = status.error_code();
     outcome_.total = absl::Now() - arrival_;
-    const std::unique_ptr<Call> self(this);
-    calls_.End(this, std::move(outcome_));
+    const std::shared_ptr<Call> self = shared_from_this();  // ended by `calls`, it may be the only reference
+    calls_.End(self, std::move(outcome_));
   }
 
  private:
@@ -91,8 +91,13 @@ class Call final : public grpc::ClientReadReactor<v1::GenerateResponse> {
 };
 
 void Calls::CancelAll() {
-  MutexLock lock(mutex_);
-  for (Call* call : running_) call->Cancel();
+  std::vector<std::shared_ptr<Call>> running;
+  {
+    MutexLock lock(mutex_);
+    running.assign(running_.begin(), running_.end());
+  }
+  // Unlocked: a call's last reaction, which takes the lock, may run on this very thread.
+  for (const std::shared_ptr<Call>& call : running) call->Cancel();
 }
 
 // False when interrupted before `time`.
@@ -119,9 +124,9 @@ LoadResult GenerateLoad(Client& client, const Workload& workload, const LoadOpti
     v1::GenerateRequest request = MakeRequest(workload, static_cast<int>(i));
     const absl::Time arrival = start + arrivals[i];
     if (!SleepUntil(arrival, interrupt)) break;
-    auto call = std::make_unique<Call>(std::move(request), arrival, options.request_timeout, calls);
-    if (calls.TryAdd(call.get(), options.max_in_flight)) {
-      call.release()->Start(client.inference());
+    const auto call = std::make_shared<Call>(std::move(request), arrival, options.request_timeout, calls);
+    if (calls.TryAdd(call, options.max_in_flight)) {
+      call->Start(client.inference());
     } else {
       ++result.not_sent;
     }

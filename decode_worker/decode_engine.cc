@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "worker/wire.h"
 
@@ -31,7 +31,7 @@ void DecodeEngine::Add(Attempt attempt, State state, std::shared_ptr<DecodeSink>
   const int tokens = attempt.context_tokens();
   auto job = std::make_unique<Job>(std::move(attempt), state, std::move(sink));
   const std::shared_ptr<DecodeSink> events = job->sink;
-  job->queued_since = absl::Now();
+  job->queued_since = SteadyNow();
   if (!jobs_.Add(age, job)) {
     v1::DecodeEvent event;
     FillFailed(v1::ATTEMPT_FAILURE_INVALID,
@@ -63,7 +63,7 @@ void DecodeEngine::OnReceived(ReceivedSequence received) {
   job->sequence.AdvanceKv(expected);
   job->sequence.Append(received.first_token);
   job->state = State::kRunning;
-  job->queued_since = absl::Now();
+  job->queued_since = SteadyNow();
   job->first_token_out = true;  // the prefill worker's stream carries it
   Log(LogLevel::kInfo, "decode.received",
       {{"request", received.key.request.ToString()},
@@ -76,7 +76,10 @@ void DecodeEngine::OnReceived(ReceivedSequence received) {
 }
 
 void DecodeEngine::OnHandoffFailed(const AttemptKey& key, const absl::Status& why) {
-  if (jobs_.Find(key) != nullptr) Fail(key, v1::ATTEMPT_FAILURE_PEER_LOST, why);
+  if (jobs_.Find(key) == nullptr) return;
+  // Once this worker drains it refuses reservations itself: no fault of the prefill worker.
+  const bool refused_here = draining_ && absl::IsUnavailable(why);
+  Fail(key, refused_here ? v1::ATTEMPT_FAILURE_DRAINING : HandoffFailureCause(why), why);
 }
 
 void DecodeEngine::Cancel(const AttemptKey& key) {
@@ -189,7 +192,7 @@ std::vector<Share> DecodeEngine::Plan() const {
 }
 
 void DecodeEngine::RunStep(const std::vector<Share>& plan) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   std::vector<StepEntry> entries;
   int prompt_tokens = 0;
   for (const Share& share : plan) {
@@ -210,7 +213,7 @@ void DecodeEngine::RunStep(const std::vector<Share>& plan) {
     return;
   }
 
-  const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  const double seconds = absl::ToDoubleSeconds(SteadyNow() - start);
   parts_.metrics->step_seconds.Observe(seconds);
   parts_.metrics->batch_sequences.Observe(static_cast<double>(entries.size()));
   UpdateMean(parts_.load->step_seconds, seconds);
@@ -228,7 +231,7 @@ void DecodeEngine::OnSampled(const AttemptKey& key, const SampledToken& sampled)
   parts_.metrics->generated_tokens.Increment();
   if (!job.first_token_out) {
     job.first_token_out = true;
-    const absl::Duration prefill = absl::Now() - job.started;
+    const absl::Duration prefill = SteadyNow() - job.started;
     parts_.metrics->prefill_seconds.Observe(absl::ToDoubleSeconds(prefill));
     v1::DecodeEvent started;
     started.mutable_started()->set_prefill_seconds(absl::ToDoubleSeconds(prefill));

@@ -55,6 +55,8 @@ class DecodeEngine final : public Engine {
   void OnHandoffFailed(const AttemptKey& key, const absl::Status& why);
   // The caller is gone or the attempt is no longer wanted. Unknown keys are ignored.
   void Cancel(const AttemptKey& key);
+  // From now on the receiver refuses reservations.
+  void StartDraining() { draining_ = true; }
   // Ends everything with DRAINING.
   void FailAll();
 
@@ -95,7 +97,8 @@ class DecodeEngine final : public Engine {
   StepRunner runner_;
   JobTable<Job> jobs_;
   std::atomic<bool> wants_pages_{false};  // an allocation failed: tell when pages are free
-  int local_sequences_ = 0;               // running ones that did not come through the receiver
+  bool draining_ = false;
+  int local_sequences_ = 0;  // running ones that did not come through the receiver
 };
 
 }  // namespace baton

@@ -41,7 +41,9 @@ grpc::ServerWriteReactor<v1::DecodeEvent>* DecodeService::Decode(grpc::CallbackS
   const AttemptKey key = attempt->key;
   if (!local) {
     if (absl::Status opened = parts_.receiver->OpenAttempt(key); !opened.ok()) {
-      return Refuse<v1::DecodeEvent>(absl::InvalidArgumentError(opened.message()));
+      // An attempt that is not newer than one before breaks the contract; the rest passes.
+      if (absl::IsFailedPrecondition(opened)) opened = absl::InvalidArgumentError(opened.message());
+      return Refuse<v1::DecodeEvent>(opened);
     }
   }
 

@@ -53,6 +53,7 @@ HandoffReceiver::Events ForwardTo(EngineThread& thread, std::unique_ptr<DecodeEn
 absl::Status Run(int argc, char** argv) {
   DecodeOptions options;
   options.worker.listen = "127.0.0.1:50071";
+  options.worker.metrics_listen = "127.0.0.1:9402";
   options.worker.transport.listen_address = "127.0.0.1:50081";
   OptionSet set("baton-decode", "Receives prompts' KV pages from prefill workers and streams tokens.");
   options.AddTo(set);
@@ -74,6 +75,8 @@ absl::Status Run(int argc, char** argv) {
   if (receives) {
     options.receiver.max_sequences = options.worker.schedule.max_sequences;
     options.receiver.max_queue = options.worker.max_queue;
+    // All that admission lets in, and as many again that are on their way out.
+    options.receiver.max_attempts = 2 * options.worker.max_attempts();
     host->pool()->set_on_free([&] {
       if (receiver != nullptr) receiver->Poke();
       if (engine != nullptr) engine->OnPagesFree();
@@ -97,12 +100,13 @@ absl::Status Run(int argc, char** argv) {
   const absl::Status status = host->Serve(signal, {.service = &service,
                                                    .stop_accepting =
                                                        [&] {
+                                                         thread.Post([&] { engine->StartDraining(); });
                                                          if (receiver != nullptr) receiver->StartDraining();
                                                        },
                                                    .fail_all = [&] { thread.Post([&] { engine->FailAll(); }); }});
-  // In this order nothing calls what is gone: the transport calls the receiver, the receiver posts to the thread.
-  host->StopTransport();
+  // The engine first, since it computes in the transport's memory; what the transport then posts is dropped.
   thread.Stop();
+  host->StopTransport();
   host->pool()->set_on_free(nullptr);
   return status;
 }

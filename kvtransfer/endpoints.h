@@ -137,7 +137,7 @@ class HandoffSender {
 
   // Connects to the target if need be and reserves pages for `tokens` tokens. An attempt is reserved for once: the same
   // or an older attempt of a request fails with FAILED_PRECONDITION, a target that is silent or does not answer with
-  // UNAVAILABLE.
+  // UNAVAILABLE, more hashes than fit into a message with INVALID_ARGUMENT.
   virtual void Reserve(const AttemptKey& key, const HandoffTarget& target, int tokens, std::vector<PageHash> hashes,
                        Events events) = 0;
 

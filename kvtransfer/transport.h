@@ -9,7 +9,8 @@
 // heartbeats from the I/O thread. States:
 //   alive    heard within silent_after
 //   silent   not heard since; may come back to alive. After peer_timeout it is given up: its flushes fail, nothing is
-//            sent to or taken from it any more, and all that can still happen is that it gets revoked.
+//            sent to or taken from it any more, and all that can still happen is that it gets revoked. One given up for
+//            another reason (connection broken, disconnected) is silent, too, until that is proven.
 //   revoked  final: no write of this peer can land any more, nothing of ours is read for it, and it will not be heard
 //            again. What proves that depends on the data path: tcp: our endpoint is closed; shared memory: the peer's
 //            process is dead, or came back and said that it let go of our memory; in-process: at once. A timer alone
@@ -94,6 +95,9 @@ class Transport {
 
   // host:port for peers' Connect; empty when not listening.
   virtual std::string address() const = 0;
+
+  // The longest message that may be sent.
+  virtual size_t max_message_bytes() const = 0;
 
   // `done` runs on the I/O thread: the new peer; UNAUTHENTICATED when the secrets differ; UNAVAILABLE or
   // DEADLINE_EXCEEDED, naming the address, when nobody answers.

@@ -20,6 +20,7 @@ namespace {
 absl::Status Run(int argc, char** argv) {
   WorkerOptions options;
   options.listen = "127.0.0.1:50061";
+  options.metrics_listen = "127.0.0.1:9401";
   OptionSet set("baton-prefill", "Computes prompts and hands their KV pages over to decode workers.");
   options.AddTo(set);
   BATON_ASSIGN_OR_RETURN(const OptionSet::Outcome outcome, set.Parse(argc, argv));
@@ -45,9 +46,9 @@ absl::Status Run(int argc, char** argv) {
   const absl::Status status = host->Serve(
       signal,
       {.service = &service, .stop_accepting = [] {}, .fail_all = [&] { thread.Post([&] { engine.FailAll(); }); }});
-  // In this order nothing calls what is gone: the transport calls the sender, the sender posts to the thread.
-  host->StopTransport();
+  // The engine first, since it computes in the transport's memory; what the transport then posts is dropped.
   thread.Stop();
+  host->StopTransport();
   return status;
 }
 

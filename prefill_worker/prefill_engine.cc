@@ -8,30 +8,11 @@
 #include <span>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "worker/wire.h"
 
 namespace baton {
-namespace {
-
-// Why a handoff failed, in the router's terms.
-v1::AttemptFailure CauseOf(const absl::Status& why) {
-  switch (why.code()) {
-    case absl::StatusCode::kInvalidArgument:
-      return v1::ATTEMPT_FAILURE_INVALID;
-    case absl::StatusCode::kResourceExhausted:
-      return v1::ATTEMPT_FAILURE_OVERLOADED;
-    case absl::StatusCode::kCancelled:
-    case absl::StatusCode::kAborted:
-      return v1::ATTEMPT_FAILURE_REVOKED;
-    default:
-      return v1::ATTEMPT_FAILURE_PEER_LOST;
-  }
-}
-
-}  // namespace
-
 PrefillEngine::PrefillEngine(const Parts& parts, const ScheduleLimits& limits)
     : parts_(parts), limits_(limits), runner_(parts.model, parts.pool) {}
 
@@ -40,7 +21,7 @@ void PrefillEngine::Submit(Attempt attempt, const HandoffTarget& target, std::sh
   const AttemptKey key = attempt.key;
   const int tokens = attempt.context_tokens();
   auto job = std::make_unique<Job>(std::move(attempt), target, std::move(sink));
-  job->submitted = absl::Now();
+  job->submitted = SteadyNow();
   if (!jobs_.Add(age, job)) {
     Fail(*job, v1::ATTEMPT_FAILURE_INVALID, absl::AlreadyExistsError("attempt " + key.ToString() + " is here already"));
     return;
@@ -158,7 +139,7 @@ void PrefillEngine::RunStep(const std::vector<Share>& plan) {
   std::vector<Job*> jobs;
   std::vector<StepEntry> entries;
   std::vector<int> pages_complete;
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   int tokens = 0;
   for (const Share& share : plan) {
     Job& job = *jobs_.Find(share.key);
@@ -193,7 +174,7 @@ void PrefillEngine::RunStep(const std::vector<Share>& plan) {
     return;
   }
 
-  const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  const double seconds = absl::ToDoubleSeconds(SteadyNow() - start);
   parts_.metrics->step_seconds.Observe(seconds);
   parts_.metrics->batch_sequences.Observe(static_cast<double>(jobs.size()));
   parts_.metrics->prompt_tokens.Increment(tokens);
@@ -206,7 +187,7 @@ void PrefillEngine::RunStep(const std::vector<Share>& plan) {
 }
 
 void PrefillEngine::OnFirstToken(Job& job, const SampledToken& sampled) {
-  job.prefill_time = absl::Now() - job.started;
+  job.prefill_time = SteadyNow() - job.started;
   parts_.metrics->prefill_seconds.Observe(absl::ToDoubleSeconds(job.prefill_time));
   parts_.metrics->generated_tokens.Increment();
 
@@ -259,7 +240,7 @@ void PrefillEngine::OnHandoffFailed(const AttemptKey& key, const absl::Status& w
   Job* job = jobs_.Find(key);
   if (job == nullptr || job->state == State::kReleasing) return;
   parts_.metrics->transfer_failures.Increment();
-  Fail(*job, CauseOf(why), why);
+  Fail(*job, HandoffFailureCause(why), why);
   jobs_.Erase(key);  // the sender no longer reads its pages
 }
 

@@ -51,6 +51,17 @@ class Admission {
     draining_ = true;
   }
 
+  // Requests that still run are about to be ended.
+  void Stop() {
+    MutexLock lock(mutex_);
+    draining_ = true;
+    stopped_ = true;
+  }
+  bool stopped() const {
+    MutexLock lock(mutex_);
+    return stopped_;
+  }
+
   // Until no request is in flight; false if that took too long.
   bool WaitIdle(absl::Time deadline) {
     MutexLock lock(mutex_);
@@ -76,6 +87,7 @@ class Admission {
   CondVar idle_;
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace baton::router

@@ -1,5 +1,6 @@
 #include "router/generate_call.h"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -19,6 +20,9 @@ constexpr int kMaxChunkTokens = 256;
 
 // Hint for requests refused because this router is full: about the time in which some request ends.
 constexpr absl::Duration kFullRetryAfter = absl::Seconds(1);
+
+// How long a client may take to read what was written before its request failed, and so to see the status.
+constexpr absl::Duration kStatusGrace = absl::Seconds(1);
 
 void Merge(v1::Chunk chunk, std::deque<v1::Chunk>& chunks) {
   if (!chunks.empty() && chunks.back().token_ids_size() + chunk.token_ids_size() <= kMaxChunkTokens) {
@@ -57,6 +61,7 @@ absl::Status GenerateCall::Run(const v1::GenerateRequest& request) {
   options.received = SteadyNow();
   options.arrival_wall = absl::Now();
   options.timeout = Timeout();
+  deadline_ = options.received + options.timeout;
   BATON_ASSIGN_OR_RETURN(ticket_, context_.admission->Enter());
   BATON_RETURN_IF_ERROR(CheckRequest(request));
   BATON_ASSIGN_OR_RETURN(const ServedModel model, context_.registry->FindModel(request.model()));
@@ -99,6 +104,7 @@ void GenerateCall::OnFinish(v1::Finish finish) {
     ending_ = Ending{grpc::Status::OK, absl::ZeroDuration()};
   }
   Pump();
+  LimitReading(std::max(deadline_ - SteadyNow(), kStatusGrace));
 }
 
 void GenerateCall::OnFail(const absl::Status& status, absl::Duration retry_after) {
@@ -107,13 +113,36 @@ void GenerateCall::OnFail(const absl::Status& status, absl::Duration retry_after
     ending_ = Ending{ToGrpc(status), retry_after};
   }
   Pump();
+  LimitReading(kStatusGrace);
+}
+
+void GenerateCall::LimitReading(absl::Duration left) {
+  MutexLock lock(mutex_);
+  if (ended_) return;
+  reading_timer_.Start(left, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->OnReadingOverdue();
+  });
+}
+
+void GenerateCall::OnReadingOverdue() {
+  {
+    MutexLock lock(mutex_);
+    if (ended_) return;
+    cancelling_ = true;
+  }
+  call_->TryCancel();
+  {
+    MutexLock lock(mutex_);
+    cancelling_ = false;
+  }
+  Pump();
 }
 
 void GenerateCall::Pump() {
   std::optional<Ending> ending;
   {
     MutexLock lock(mutex_);
-    if (busy_) return;
+    if (busy_ || cancelling_) return;
     if (broken_) {
       chunks_.clear();
       finish_.reset();
@@ -125,6 +154,7 @@ void GenerateCall::Pump() {
       *writing_message_.mutable_finish() = *std::exchange(finish_, std::nullopt);
     } else if (ending_) {
       ending = ending_;
+      ended_ = true;
     } else {
       return;
     }
@@ -143,12 +173,17 @@ void GenerateCall::OnWriteDone(bool ok) {
     busy_ = false;
     broken_ = !ok;
   }
-  if (!ok && run_ != nullptr) run_->Cancel();
+  if (!ok) Cancel();
   Pump();
 }
 
-void GenerateCall::OnCancel() {
-  if (run_ != nullptr) run_->Cancel();
+void GenerateCall::OnCancel() { Cancel(); }
+
+void GenerateCall::Cancel() {
+  if (run_ == nullptr) return;
+  // When the router stops, its server cancels every call.
+  run_->Cancel(context_.admission->stopped() ? absl::UnavailableError("the router stopped: drain-timeout is over")
+                                             : absl::CancelledError("cancelled by the client"));
 }
 
 void GenerateCall::OnDone() {

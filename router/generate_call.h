@@ -1,7 +1,8 @@
 // The client's side of one Generate call: checks the request, starts its run, streams the answer. For .cc files (gRPC).
 //
 // A slow client holds nothing up: what comes while a write is under way waits here, merged into larger chunks. That is
-// bounded by the request's own max_tokens.
+// bounded by the request's own max_tokens. Nor does it hold its place for ever: once the request has ended, what is
+// left must be read by the request's deadline, or soon after a failure; then the call is cancelled.
 //
 // The object lives until gRPC's OnDone. The lock guards what waits to be written; no gRPC call is made under it.
 #pragma once
@@ -17,6 +18,7 @@
 #include "common/mutex.h"
 #include "router/admission.h"
 #include "router/request_run.h"
+#include "router/timer.h"
 #include "router/worker_registry.h"
 
 namespace baton::router {
@@ -54,6 +56,11 @@ class GenerateCall : public grpc::ServerWriteReactor<v1::GenerateResponse>,
   absl::Duration Timeout() const;
   // Starts the next write, or ends the call, unless a write is under way.
   void Pump();
+  // Cancels the call `left` from now, unless the client has read everything by then.
+  void LimitReading(absl::Duration left);
+  void OnReadingOverdue();
+  // Ends the run: the client is gone, or the router stops.
+  void Cancel();
 
   // gRPC, on its threads:
   void OnWriteDone(bool ok) override;
@@ -64,13 +71,17 @@ class GenerateCall : public grpc::ServerWriteReactor<v1::GenerateResponse>,
   grpc::CallbackServerContext* const call_;
   std::shared_ptr<GenerateCall> self_;  // until OnDone
   Admission::Ticket ticket_;
-  std::string model_;  // once known
+  std::string model_;                             // once known
+  absl::Time deadline_ = absl::InfiniteFuture();  // SteadyNow()'s; once the request was taken
   std::shared_ptr<RequestRun> run_;
   v1::GenerateResponse writing_message_;  // the write's under way
 
   Mutex mutex_;
-  bool busy_ ABSL_GUARDED_BY(mutex_) = false;    // a write is under way, or the call has ended
-  bool broken_ ABSL_GUARDED_BY(mutex_) = false;  // a write failed: the client is gone
+  bool busy_ ABSL_GUARDED_BY(mutex_) = false;        // a write is under way, or the call has ended
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;      // a write failed: the client is gone
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;       // Finish was or is being called: gRPC may end the context
+  bool cancelling_ ABSL_GUARDED_BY(mutex_) = false;  // the context is in use: no Finish yet
+  Timer reading_timer_ ABSL_GUARDED_BY(mutex_);
   std::deque<v1::Chunk> chunks_ ABSL_GUARDED_BY(mutex_);
   std::optional<v1::Finish> finish_ ABSL_GUARDED_BY(mutex_);
   std::optional<Ending> ending_ ABSL_GUARDED_BY(mutex_);

@@ -51,6 +51,11 @@ absl::Status CheckOptions(const RouterOptions& options) {
   if (absl::StatusOr<HostPort> parsed = ParseHostPort(options.listen); !parsed.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("listen: ", parsed.status().message()));
   }
+  if (!options.metrics_listen.empty()) {
+    if (absl::StatusOr<HostPort> parsed = ParseHostPort(options.metrics_listen); !parsed.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("metrics-listen: ", parsed.status().message()));
+    }
+  }
   if (options.heartbeat_interval * 2 > options.peer_timeout) {
     return absl::InvalidArgumentError(
         absl::StrCat("heartbeat-interval: ", absl::FormatDuration(options.heartbeat_interval),

@@ -47,8 +47,8 @@ const WorkerKey& RequestMachine::KeyOf(Side side) const {
   return side == Side::kDecode ? open_.placement.decode.key : open_.placement.prefill.key;
 }
 
-void RequestMachine::OnCancelled() {
-  if (!done()) Fail(AttemptEnd::kCancelled, absl::CancelledError("cancelled by the client"));
+void RequestMachine::OnCancelled(const absl::Status& why) {
+  if (!done()) Fail(AttemptEnd::kCancelled, why);
 }
 
 void RequestMachine::OnDeadline(absl::Time now) {
@@ -92,6 +92,7 @@ void RequestMachine::OnPrefillEvent(absl::Time now, uint32_t attempt, const v1::
   v1::Timings& timings = *finish_.mutable_timings();
   switch (event.event_case()) {
     case v1::PrefillEvent::kStarted:
+      stalled_since_.reset();  // what follows is work, however long it takes
       timings.set_queue_seconds(timings.queue_seconds() + event.started().queue_seconds());
       return;
     case v1::PrefillEvent::kFirstToken:
@@ -226,6 +227,7 @@ void RequestMachine::Disagree(uint32_t index, TokenId had, TokenId got) {
 
 void RequestMachine::OnDecodeStarted(const v1::DecodeStarted& started) {
   open_.decode_started = true;
+  stalled_since_.reset();
   if (!open_.placement.local) return;
   v1::Timings& timings = *finish_.mutable_timings();
   timings.set_queue_seconds(timings.queue_seconds() + started.queue_seconds());

@@ -102,8 +102,9 @@ class RequestMachine {
   void Start();
   void OnPlaced(absl::Time now, PlacementResult result);
   void OnWake(absl::Time now, uint32_t wake);
-  // The client went away, or its deadline passed.
-  void OnCancelled();
+  // The client went away, or the router stops.
+  void OnCancelled(const absl::Status& why);
+  // The request's deadline passed.
   void OnDeadline(absl::Time now);
 
   void OnDecodeEvent(absl::Time now, uint32_t attempt, const v1::DecodeEvent& event);
@@ -187,7 +188,7 @@ class RequestMachine {
   std::string last_detail_;
   int failures_ = 0;
   int fruitless_ = 0;  // attempts and placements in a row without a new token: the backoff grows with them
-  std::optional<absl::Time> stalled_since_;
+  std::optional<absl::Time> stalled_since_;  // no worker has worked for the request since
   std::vector<WorkerKey> avoid_;
   absl::Duration retry_after_ = absl::ZeroDuration();  // what an overloaded worker asked for
   uint32_t wake_ = 0;

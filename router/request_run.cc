@@ -44,11 +44,11 @@ std::shared_ptr<RequestRun> RequestRun::Start(Options options) {
   return run;
 }
 
-void RequestRun::Cancel() {
-  Handle([this](RequestMachine& machine) {
+void RequestRun::Cancel(const absl::Status& why) {
+  Handle([this, why](RequestMachine& machine) {
     // A server cancels a call whose deadline has passed: that is no wish of the client.
     if (TimeLeft() <= absl::ZeroDuration()) return machine.OnDeadline(SteadyNow());
-    machine.OnCancelled();
+    machine.OnCancelled(why);
   });
 }
 

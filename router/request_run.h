@@ -54,8 +54,8 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
 
   static std::shared_ptr<RequestRun> Start(Options options);
   ~RequestRun();
-  // Thread-safe; the sink is told, and both workers' calls are cancelled.
-  void Cancel();
+  // Thread-safe; the sink is told (with `why`, unless the deadline has passed), and both workers' calls are cancelled.
+  void Cancel(const absl::Status& why);
 
  private:
   struct Calls;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -56,27 +55,28 @@ absl::Status CheckInput(const v1::GenerateRequest& request) {
 
 // A range in which NaN never is.
 struct Range {
-  double min;
-  double max;
+  float min;
+  float max;
   const char* words;
-  bool open_min = false;
 
-  bool Contains(double value) const { return (open_min ? value > min : value >= min) && value <= max; }
+  bool Contains(float value) const { return value >= min && value <= max; }
 };
 
-constexpr double kFinite = std::numeric_limits<float>::max();
+// The least that workers take.
+constexpr float kMinTopP = 1e-9f;
 
+// The limits are the workers' (worker/attempt.cc) or narrower ones: a worker must not refuse what passes here.
 absl::Status CheckNumbers(const v1::SamplingParams& p) {
   const auto check = [](const char* name, bool has, float value, const Range& range) -> absl::Status {
     if (!has || range.Contains(value)) return absl::OkStatus();
     return Invalid(absl::StrCat("sampling.", name), value, range.words);
   };
   const Range penalty{-2, 2, "-2 to 2"};
-  BATON_RETURN_IF_ERROR(check("temperature", p.has_temperature(), p.temperature(), {0, kFinite, "0 or more"}));
-  BATON_RETURN_IF_ERROR(check("top_p", p.has_top_p(), p.top_p(), {0, 1, "more than 0, at most 1", true}));
+  BATON_RETURN_IF_ERROR(check("temperature", p.has_temperature(), p.temperature(), {0, 1e6f, "0 to 1e6"}));
+  BATON_RETURN_IF_ERROR(check("top_p", p.has_top_p(), p.top_p(), {kMinTopP, 1, "1e-9 to 1"}));
   BATON_RETURN_IF_ERROR(check("min_p", p.has_min_p(), p.min_p(), {0, 1, "0 to 1"}));
-  BATON_RETURN_IF_ERROR(check("repetition_penalty", p.has_repetition_penalty(), p.repetition_penalty(),
-                              {0, kFinite, "more than 0", true}));
+  BATON_RETURN_IF_ERROR(
+      check("repetition_penalty", p.has_repetition_penalty(), p.repetition_penalty(), {1e-6f, 1e6f, "1e-6 to 1e6"}));
   BATON_RETURN_IF_ERROR(check("presence_penalty", p.has_presence_penalty(), p.presence_penalty(), penalty));
   BATON_RETURN_IF_ERROR(check("frequency_penalty", p.has_frequency_penalty(), p.frequency_penalty(), penalty));
   if (p.has_top_k() && p.top_k() < 0) return Invalid("sampling.top_k", p.top_k(), "0 or more");
@@ -195,7 +195,7 @@ float DefaultTemperature(const GenerationConfig& config) {
 
 // A top_p of 0 in a model's file means the same as leaving it out.
 float DefaultTopP(const GenerationConfig& config) {
-  return config.top_p && *config.top_p > 0 ? static_cast<float>(*config.top_p) : 1;
+  return config.top_p && *config.top_p > 0 ? std::max(static_cast<float>(*config.top_p), kMinTopP) : 1;
 }
 
 void ResolveSampling(const v1::SamplingParams& p, const ModelAssets& assets, uint64_t drawn_seed,

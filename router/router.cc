@@ -1,6 +1,7 @@
 #include "router/router.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "common/log.h"
 #include "common/metrics.h"
 #include "common/status_macros.h"
+#include "common/strings.h"
 #include "router/metrics.h"
 #include "router/probe.h"
 #include "router/services.h"
@@ -16,6 +18,13 @@ namespace baton::router {
 namespace {
 
 constexpr absl::Duration kShutdownTimeout = absl::Seconds(2);
+
+// `result`, an error of which names the option that it came from.
+template <typename T>
+absl::StatusOr<T> OfOption(std::string_view option, absl::StatusOr<T> result) {
+  if (result.ok()) return result;
+  return absl::Status(result.status().code(), Concat(option, ": ", result.status().message()));
+}
 
 }  // namespace
 
@@ -38,7 +47,8 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
   std::unique_ptr<Router> router(new Router());
   router->parts_ = std::make_unique<Parts>(options.max_requests);
   Parts& parts = *router->parts_;
-  BATON_ASSIGN_OR_RETURN(parts.metrics_server, MetricsServer::Start(options.metrics_listen));
+  BATON_ASSIGN_OR_RETURN(parts.metrics_server,
+                         OfOption("metrics-listen", MetricsServer::Start(options.metrics_listen)));
   parts.metrics = std::make_unique<RouterMetrics>(parts.metrics_server->registry());
 
   WorkerRegistry::Options registry;
@@ -64,7 +74,8 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
   server.max_message_bytes = static_cast<int>(options.max_message_bytes.bytes);
   // Per connection. Beyond it calls would wait unseen; admission has to see and refuse them.
   server.max_concurrent_streams = std::max(server.max_concurrent_streams, 2 * options.max_requests);
-  BATON_ASSIGN_OR_RETURN(parts.server, GrpcServer::Start(server, {parts.inference.get(), parts.admin.get()}));
+  BATON_ASSIGN_OR_RETURN(parts.server,
+                         OfOption("listen", GrpcServer::Start(server, {parts.inference.get(), parts.admin.get()})));
   parts.server->SetServing(false);
   parts.context.registry->Start();
   return router;
@@ -100,7 +111,7 @@ bool Router::WaitDrained(absl::Time deadline) { return parts_->admission.WaitIdl
 void Router::Shutdown() {
   if (parts_ == nullptr) return;
   if (parts_->server != nullptr) {
-    parts_->admission.StartDraining();
+    parts_->admission.Stop();
     parts_->server->Shutdown(absl::Now());
     parts_->admission.WaitIdle(absl::Now() + kShutdownTimeout);
     parts_->context.registry->Shutdown(absl::Now() + kShutdownTimeout);

@@ -128,9 +128,18 @@ void WorkerTable::OnStatus(absl::Time now, size_t index, const v1::WorkerStatus&
            absl::StrCat(worker.address, " role=", RoleName(status.role()), " model=", status.model().name(),
                         " numerics_id=", status.model().numerics_id()),
            false);
+    ReportSameId(worker);
   }
   if (was_away || !same_model) ForgetPairsOf(index);
   Reconcile();
+}
+
+void WorkerTable::ReportSameId(const Worker& worker) {
+  for (const Worker& other : workers_) {
+    if (&other == &worker || !other.live() || other.id != worker.id) continue;
+    Report("worker.same_id", worker.id,
+           absl::StrCat(worker.address, " and ", other.address, " have the same worker id; give each its own"), true);
+  }
 }
 
 void WorkerTable::OnStreamEnded(absl::Time now, size_t index, const absl::Status& status) {

@@ -141,6 +141,8 @@ class WorkerTable {
   static const char* StateName(const Worker& worker);
   static const char* StateName(PairState state);
 
+  // Workers of one id cannot be told apart in logs, metrics and answers.
+  void ReportSameId(const Worker& worker);
   void Lose(Worker& worker, const std::string& why);
   void ForgetPairsOf(size_t worker);
   void Reconcile();

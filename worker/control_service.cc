@@ -10,6 +10,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/clock.h"
 
 namespace baton {
 namespace {
@@ -111,7 +112,7 @@ void ControlService::Loop() {
       MutexLock lock(mutex_);
       for (;;) {
         if (stopping_) return;
-        const absl::Time now = absl::Now();
+        const absl::Time now = SteadyNow();
         absl::Time next = now + absl::Seconds(60);
         for (Watcher& watcher : watchers_) {
           if (watcher.next <= now) {
@@ -121,7 +122,7 @@ void ControlService::Loop() {
           next = std::min(next, watcher.next);
         }
         if (!due.empty()) break;
-        wake_.WaitUntil(mutex_, next);
+        wake_.WaitUntil(mutex_, absl::Now() + (next - now));
       }
     }
     const v1::WorkerStatus status = snapshot_();

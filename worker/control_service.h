@@ -48,7 +48,7 @@ class ControlService final : public v1::WorkerControl::CallbackService {
   struct Watcher {
     std::shared_ptr<StatusStream> stream;
     absl::Duration interval;
-    absl::Time next;
+    absl::Time next;  // steady
   };
 
   void Loop();

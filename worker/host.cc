@@ -16,6 +16,7 @@ namespace {
 
 // Ended attempts give their pages back once their peers have answered; nobody waits longer than this for it at exit.
 constexpr absl::Duration kReleaseTimeout = absl::Seconds(2);
+constexpr absl::Duration kFarewellTimeout = absl::Milliseconds(200);
 constexpr absl::Duration kSignalPoll = absl::Milliseconds(100);
 
 }  // namespace
@@ -32,10 +33,7 @@ std::string RoleName(v1::WorkerRole role) {
 }
 
 WorkerHost::WorkerHost(const WorkerOptions& options, v1::WorkerRole role)
-    : options_(options),
-      role_(role),
-      epoch_(RandomEpoch()),
-      admission_(options.max_queue + options.schedule.max_sequences) {}
+    : options_(options), role_(role), epoch_(RandomEpoch()), admission_(options.max_attempts()) {}
 
 absl::StatusOr<std::unique_ptr<WorkerHost>> WorkerHost::Create(const WorkerOptions& options, v1::WorkerRole role,
                                                                bool with_transport) {
@@ -137,7 +135,12 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
 absl::Status WorkerHost::Serve(ShutdownSignal& signal, const Role& role) {
   ControlService control(assets_, [this] { return Snapshot(); });
   BATON_ASSIGN_OR_RETURN(std::unique_ptr<GrpcServer> server,
-                         GrpcServer::Start({.listen = options_.listen, .max_message_bytes = options_.max_message_bytes},
+                         GrpcServer::Start({.listen = options_.listen,
+                                            .max_message_bytes = static_cast<int>(options_.max_message_bytes.bytes),
+                                            // Admission sees every call; one beyond it would wait unseen.
+                                            .max_concurrent_streams = std::max(4096, 2 * options_.max_attempts()),
+                                            // Routers always listen, so they can be held to it.
+                                            .peer_timeout = options_.transport.peer_timeout},
                                            {role.service, &control}));
   server->SetServing(true);
   Log(LogLevel::kInfo, "worker.serving",
@@ -150,13 +153,14 @@ absl::Status WorkerHost::Serve(ShutdownSignal& signal, const Role& role) {
   server->SetServing(false);
   draining_ = true;
   control.Announce();
-  Drain(signal, role);
+  const bool released = Drain(signal, role);
   control.EndWatches();
-  server->Shutdown(absl::Now() + kReleaseTimeout);
+  // With no attempt left only idle connections remain; blocking clients do not answer a farewell between calls.
+  server->Shutdown(absl::Now() + (released ? kFarewellTimeout : kReleaseTimeout));
   return absl::OkStatus();
 }
 
-void WorkerHost::Drain(ShutdownSignal& signal, const Role& role) {
+bool WorkerHost::Drain(ShutdownSignal& signal, const Role& role) {
   Log(LogLevel::kInfo, "worker.draining", {{"timeout", options_.drain_timeout}});
   admission_.Close();
   role.stop_accepting();
@@ -170,6 +174,7 @@ void WorkerHost::Drain(ShutdownSignal& signal, const Role& role) {
     empty = admission_.WaitEmpty(absl::Now() + kReleaseTimeout);
   }
   Log(LogLevel::kInfo, "worker.stopped", {{"all_released", empty}});
+  return empty;
 }
 
 }  // namespace baton

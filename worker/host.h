@@ -60,7 +60,8 @@ class WorkerHost {
   WorkerHost(const WorkerOptions& options, v1::WorkerRole role);
   absl::Status CreatePool(bool with_transport);
   v1::WorkerStatus Snapshot() const;
-  void Drain(ShutdownSignal& signal, const Role& role);
+  // True when no attempt is left.
+  bool Drain(ShutdownSignal& signal, const Role& role);
 
   const WorkerOptions options_;
   const v1::WorkerRole role_;

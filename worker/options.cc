@@ -1,6 +1,7 @@
 #include "worker/options.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -18,6 +19,9 @@ namespace baton {
 namespace {
 
 constexpr size_t kMinSecretBytes = 16;
+constexpr size_t kMaxSecretBytes = 4096;
+constexpr uint64_t kMinMessageBytes = 1 << 16;
+constexpr uint64_t kMaxMessageBytes = 1 << 30;
 
 int UsableCpus() {
   cpu_set_t set;
@@ -25,19 +29,36 @@ int UsableCpus() {
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
 }
 
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
+}
+
+absl::StatusOr<HostPort> ParseAddress(absl::string_view option, const std::string& address) {
+  absl::StatusOr<HostPort> parsed = ParseHostPort(address);
+  if (parsed.ok()) return parsed;
+  return absl::InvalidArgumentError(absl::StrCat(option, ": ", parsed.status().message()));
+}
+
 absl::StatusOr<std::string> ReadSecret(const std::string& file) {
   std::string secret;
   if (!file.empty()) {
     std::ifstream in(file, std::ios::binary);
     if (!in) return absl::InvalidArgumentError(absl::StrCat("secret-file ", file, " cannot be read"));
-    secret.assign(std::istreambuf_iterator<char>(in), {});
+    secret.resize(kMaxSecretBytes + 1);
+    secret.resize(static_cast<size_t>(in.read(secret.data(), static_cast<std::streamsize>(secret.size())).gcount()));
+    if (secret.size() > kMaxSecretBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("secret-file ", file, " is longer than ", kMaxSecretBytes, " bytes"));
+    }
   } else if (const char* env = std::getenv("BATON_SECRET"); env != nullptr) {  // NOLINT(concurrency-mt-unsafe)
     secret = env;
   }
   secret = std::string(absl::StripAsciiWhitespace(secret));
   if (!secret.empty() && secret.size() < kMinSecretBytes) {
-    return absl::InvalidArgumentError(absl::StrCat("the secret has ", secret.size(), " bytes, expected at least ",
-                                                   kMinSecretBytes, " (for instance from: openssl rand -hex 32)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the secret of ", file.empty() ? "$BATON_SECRET" : "secret-file " + file, " has ", secret.size(),
+                     " bytes, expected at least ", kMinSecretBytes, " (for instance from: openssl rand -hex 32)"));
   }
   return secret;
 }
@@ -47,7 +68,7 @@ absl::StatusOr<std::string> ReadSecret(const std::string& file) {
 void WorkerOptions::AddTo(OptionSet& set) {
   set.Add("model", &model, "folder of the model, in Hugging Face form (required)");
   set.Add("model-name", &model_name, "name that clients ask for (default: the folder's name)");
-  set.Add("worker-id", &worker_id, "name in logs, metrics and status (default: <role>-<port>)");
+  set.Add("worker-id", &worker_id, "name in logs, metrics and status (default: <role>-<host>-<port>)");
   set.Add("listen", &listen, "host:port for gRPC, from the router");
   set.Add("metrics-listen", &metrics_listen, "host:port for http /metrics; empty: not served");
   set.Add("threads", &threads, "compute threads; 0: one per CPU this process may use", 0, 1024);
@@ -71,7 +92,7 @@ void WorkerOptions::AddTo(OptionSet& set) {
   set.Add("peer-timeout", &transport.peer_timeout, "a peer not heard for this long is given up", absl::Milliseconds(50),
           absl::Hours(1));
   set.Add("drain-timeout", &drain_timeout, "on SIGTERM, let running requests finish for this long");
-  set.Add("max-message-bytes", &max_message_bytes, "largest gRPC message", 1 << 16, 1 << 30);
+  set.Add("max-message-bytes", &max_message_bytes, "largest gRPC message");
   set.AddChoice("log.level", &log.level, {"debug", "info", "warning", "error"}, "least level that is logged");
   set.AddChoice("log.format", &log.format, {"text", "json"}, "form of the log lines");
 }
@@ -80,11 +101,16 @@ absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {
   if (model.empty()) {
     return absl::InvalidArgumentError("model is not set, expected the folder of a model: --model DIR");
   }
-  BATON_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(listen));
+  BATON_ASSIGN_OR_RETURN(const HostPort address, ParseAddress("listen", listen));
+  if (!metrics_listen.empty()) BATON_RETURN_IF_ERROR(ParseAddress("metrics-listen", metrics_listen).status());
+  if (max_message_bytes.bytes < kMinMessageBytes || max_message_bytes.bytes > kMaxMessageBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("max-message-bytes is ", max_message_bytes.bytes, ", expected ",
+                                                   kMinMessageBytes, " to ", kMaxMessageBytes));
+  }
   if (model_name.empty()) {
     model_name = std::filesystem::weakly_canonical(model).filename().string();
   }
-  if (worker_id.empty()) worker_id = std::string(role) + "-" + std::to_string(address.port);
+  if (worker_id.empty()) worker_id = absl::StrCat(std::string(role), "-", HostName(), "-", address.port);
   if (threads == 0) threads = cpus.empty() ? UsableCpus() : static_cast<int>(cpus.size());
   if (!cpus.empty() && static_cast<int>(cpus.size()) != threads) {
     return absl::InvalidArgumentError(

@@ -19,7 +19,7 @@ namespace baton {
 struct WorkerOptions {
   std::string model;       // folder
   std::string model_name;  // default: the folder's name
-  std::string worker_id;   // default: "<role>-<port>"
+  std::string worker_id;   // default: "<role>-<host>-<port>"
   std::string listen;
   std::string metrics_listen;
 
@@ -37,7 +37,7 @@ struct WorkerOptions {
   TransportOptions transport;
   std::string secret_file;
   absl::Duration drain_timeout = absl::Seconds(30);
-  int max_message_bytes = 16 << 20;
+  ByteSize max_message_bytes{16 << 20};
   LogOptions log;
 
   void AddTo(OptionSet& set);
@@ -45,6 +45,8 @@ struct WorkerOptions {
   // INVALID_ARGUMENT names the option. `needs_secret`: this worker hands over or receives.
   absl::Status Finalize(std::string_view role, bool needs_secret);
   ModelOptions ForModel() const;
+  // Admitted at once: those that wait and those in progress.
+  int max_attempts() const { return max_queue + schedule.max_sequences; }
 };
 
 }  // namespace baton

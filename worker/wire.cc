@@ -38,6 +38,21 @@ void FillFailed(v1::AttemptFailure cause, const absl::Status& why, v1::AttemptFa
   if (cause == v1::ATTEMPT_FAILURE_OVERLOADED) failed->set_retry_after_ms(kRetryAfterMs);
 }
 
+v1::AttemptFailure HandoffFailureCause(const absl::Status& why) {
+  switch (why.code()) {
+    case absl::StatusCode::kInvalidArgument:
+      return v1::ATTEMPT_FAILURE_INVALID;
+    case absl::StatusCode::kResourceExhausted:
+      return v1::ATTEMPT_FAILURE_OVERLOADED;
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kFailedPrecondition:  // the decode worker knows the attempt no more
+      return v1::ATTEMPT_FAILURE_REVOKED;
+    default:
+      return v1::ATTEMPT_FAILURE_PEER_LOST;
+  }
+}
+
 std::string CauseName(v1::AttemptFailure cause) {
   return absl::AsciiStrToLower(absl::StripPrefix(v1::AttemptFailure_Name(cause), "ATTEMPT_FAILURE_"));
 }

@@ -16,6 +16,8 @@ void FillTokenEvent(uint32_t output_index, const SampledToken& sampled, const Sa
 // `end` is not kNo.
 void FillFinished(Sequence::End end, TokenId last_token, v1::WorkerFinished* finished);
 void FillFailed(v1::AttemptFailure cause, const absl::Status& why, v1::AttemptFailed* failed);
+// Why a handoff failed, in the router's terms.
+v1::AttemptFailure HandoffFailureCause(const absl::Status& why);
 // For logs and metrics: "peer_lost".
 std::string CauseName(v1::AttemptFailure cause);
 

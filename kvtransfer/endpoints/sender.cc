@@ -19,12 +19,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/mutex.h"
 #include "common/status_macros.h"
 #include "kvtransfer/endpoints.h"
 #include "kvtransfer/handoff/seen_attempts.h"
 #include "kvtransfer/handoff/writer.h"
+#include "kvtransfer/io/steady_time.h"
 #include "kvtransfer/wire/codec.h"
 
 namespace baton {
@@ -75,13 +75,14 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
     PeerId peer{};                 // of the writer
     uint32_t peer_pages_total = 0;
     Callbacks released;  // once aborted
-    absl::Time first_put = absl::InfiniteFuture();
-    absl::Time commit_asked;
+    SteadyTime first_put = SteadyTime::max();
+    SteadyTime commit_asked;
     uint64_t bytes = 0;
   };
   using Handoffs = absl::flat_hash_map<AttemptKey, std::unique_ptr<Handoff>>;
 
-  absl::Status Admit(const AttemptKey& key, const TargetKey& target, int tokens) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Admit(const handoff::Reserve& reservation, const TargetKey& target)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Connect(const TargetKey& target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnConnected(const TargetKey& target, const absl::StatusOr<PeerId>& peer);
   void OnWelcome(Connections::iterator it, const handoff::Welcome& welcome, Callbacks* callbacks)
@@ -122,14 +123,15 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
 void SenderEndpoint::Reserve(const AttemptKey& key, const HandoffTarget& target, int tokens,
                              std::vector<PageHash> hashes, Events events) {
   const TargetKey target_key(target.worker_id, target.epoch, target.address);
+  handoff::Reserve reservation{key, tokens, std::move(hashes)};
   MutexLock lock(mutex_);
-  if (absl::Status status = Admit(key, target_key, tokens); !status.ok()) {
+  if (absl::Status status = Admit(reservation, target_key); !status.ok()) {
     transport_->Post(absl::ZeroDuration(), [fail = std::move(events.on_failed), status] { fail(status); });
     return;
   }
   auto handoff = std::make_unique<Handoff>();
   handoff->target = target_key;
-  handoff->reservation = {key, tokens, std::move(hashes)};
+  handoff->reservation = std::move(reservation);
   handoff->events = std::move(events);
   handoffs_[key] = std::move(handoff);
   const auto it = connections_.find(target_key);
@@ -141,11 +143,20 @@ void SenderEndpoint::Reserve(const AttemptKey& key, const HandoffTarget& target,
   }
 }
 
-absl::Status SenderEndpoint::Admit(const AttemptKey& key, const TargetKey& target, int tokens) {
-  if (tokens < 1) return absl::InvalidArgumentError(absl::StrCat(tokens, " tokens to hand over"));
-  if (!seen_.Admit(key)) {
+absl::Status SenderEndpoint::Admit(const handoff::Reserve& reservation, const TargetKey& target) {
+  if (reservation.tokens < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(reservation.tokens, " tokens to hand over"));
+  }
+  // The transport would give the peer up for it, and with it all other handoffs.
+  const size_t bytes = handoff::Encode(reservation).size();
+  if (const size_t limit = transport_->max_message_bytes(); bytes > limit) {
+    return absl::InvalidArgumentError(absl::StrCat("the reservation of ", reservation.tokens, " tokens, with ",
+                                                   reservation.page_hashes.size(), " page hashes, is ", bytes,
+                                                   " bytes long, the limit is ", limit));
+  }
+  if (!seen_.Admit(reservation.key)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("attempt ", key.ToString(), " or a later one was handed over before"));
+        absl::StrCat("attempt ", reservation.key.ToString(), " or a later one was handed over before"));
   }
   const auto it = connections_.find(target);
   if (it != connections_.end() && it->second.silent) {
@@ -164,7 +175,7 @@ void SenderEndpoint::Commit(const AttemptKey& key, TokenId first_token) {
     MutexLock lock(mutex_);
     const auto it = handoffs_.find(key);
     if (it == handoffs_.end()) return;
-    it->second->commit_asked = absl::Now();
+    it->second->commit_asked = SteadyClock::now();
     Tell(key, Writer::CommitSequence{first_token}, &callbacks);
   }
   Run(callbacks);
@@ -397,15 +408,15 @@ void SenderEndpoint::Put(Handoff& handoff, const Writer::Put& put) {
       pieces.push_back({.local = local, .remote_offset = remote, .bytes = block_bytes});
     }
   }
-  handoff.first_put = std::min(handoff.first_put, absl::Now());
+  handoff.first_put = std::min(handoff.first_put, SteadyClock::now());
   handoff.bytes += put.sources.size() * block_bytes;
   transport_->Put(handoff.peer, handoff::StreamOf(handoff.writer->key()), pieces);
 }
 
 HandoffStats SenderEndpoint::Stats(const Handoff& handoff) const {
-  const absl::Time now = absl::Now();
-  return {.transfer = now - std::min(handoff.first_put, now),
-          .exposed = now - handoff.commit_asked,
+  const SteadyTime now = SteadyClock::now();
+  return {.transfer = Between(std::min(handoff.first_put, now), now),
+          .exposed = Between(handoff.commit_asked, now),
           .bytes = handoff.bytes,
           .transport = transport_->PathName(handoff.peer)};
 }

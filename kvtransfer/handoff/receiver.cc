@@ -215,12 +215,14 @@ void Receiver::ServeQueue(PageSource& pages, Actions* out) {
       continue;
     }
     if (Grant(it, std::min(config_.growth_watermark_pages, sequences), pages, out)) {
+      bool last = false;  // somebody may not be passed once more
       for (size_t older = 0; older < i; ++older) {
         Attempt& passed = attempts_.at(fifo_[older]);
-        if (!Silent(passed.peer)) ++passed.bypassed;
+        if (!Silent(passed.peer) && ++passed.bypassed >= config_.max_bypass) last = true;
       }
       fifo_.erase(fifo_.begin() + ptrdiff_t(i));
       ++sequences;
+      if (last) break;
     } else if (it->second.bypassed >= config_.max_bypass) {
       break;
     } else {

@@ -127,7 +127,7 @@ void InprocNode::Tick() {
   std::vector<std::pair<PeerId, absl::Status>> lost;
   std::vector<std::pair<PeerId, PeerState>> changed;
   for (auto& [id, peer] : peers_) {
-    peer.liveness.Forgive(stall);
+    peer.liveness.Forgive(stall, now);
     if (!peer.open) {
       if (now >= peer.authenticate_by) {
         lost.emplace_back(id, absl::DeadlineExceededError(absl::StrCat("no answer from ", peer.their_address)));

@@ -42,6 +42,7 @@ class InprocNode : public std::enable_shared_from_this<InprocNode> {
   absl::Status Start(TransportEvents* events);
   void Stop();  // returns when the I/O thread has ended
   const std::string& address() const { return address_; }
+  size_t max_message_bytes() const { return options_.max_message_bytes; }
   std::string PathName(PeerId peer) const;
   void Post(absl::Duration delay, std::function<void()> task) { queue_.Post(delay, std::move(task)); }
   void SetRunState(RunState state);  // killed and stopped are final

@@ -19,6 +19,7 @@ InprocTransport::~InprocTransport() { node_->Stop(); }
 absl::StatusOr<TransportMemory> InprocTransport::AllocateRegion(size_t bytes) { return node_->AllocateRegion(bytes); }
 absl::Status InprocTransport::Start(TransportEvents* events) { return node_->Start(events); }
 std::string InprocTransport::address() const { return node_->address(); }
+size_t InprocTransport::max_message_bytes() const { return node_->max_message_bytes(); }
 std::string InprocTransport::PathName(PeerId peer) const { return node_->PathName(peer); }
 
 void InprocTransport::Post(absl::Duration delay, std::function<void()> task) { node_->Post(delay, std::move(task)); }

@@ -32,6 +32,7 @@ class InprocTransport final : public Transport {
   absl::StatusOr<TransportMemory> AllocateRegion(size_t bytes) override;
   absl::Status Start(TransportEvents* events) override;
   std::string address() const override;
+  size_t max_message_bytes() const override;
   void Connect(const std::string& address, std::function<void(absl::StatusOr<PeerId>)> done) override;
   void Send(PeerId peer, std::string message) override;
   void Put(PeerId peer, StreamId stream, std::span<const PutPiece> pieces) override;

@@ -1,6 +1,7 @@
 // Whether a peer is still heard. Pure: the caller brings the time. Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/time/time.h"
@@ -18,8 +19,8 @@ class Liveness {
   void Heard(SteadyTime now) { last_heard_ = now; }
 
   // We did not run ourselves for `stall` (stopped, starved): what the peer sent meanwhile is not read yet, so that time
-  // is not held against it.
-  void Forgive(absl::Duration stall) { last_heard_ = last_heard_ + stall; }
+  // is not held against it. Nor is it a gift: what was read since may have been heard already.
+  void Forgive(absl::Duration stall, SteadyTime now) { last_heard_ = std::min(last_heard_ + stall, now); }
 
   Verdict Check(SteadyTime now) const {
     const absl::Duration quiet = Between(last_heard_, now);

@@ -10,7 +10,9 @@
 //                                    <-   worker address       the client may send them
 //
 // Each message is preceded by its length in 4 bytes. UCX could listen by itself, but its listener takes the process
-// down when what it receives is malformed; here no byte of a stranger reaches UCX.
+// down when what it receives is malformed. This keeps strangers from becoming peers, but not from UCX: it opens a port
+// of its own on each network device it uses, and what arrives there, remote writes included, it does not authenticate.
+// Only trusted hosts may reach those ports.
 //
 // Never blocks; I/O thread only. Owns the socket.
 #pragma once

@@ -8,8 +8,9 @@
 namespace baton {
 namespace {
 
-constexpr size_t kMaxWaitingItems = 1 << 20;  // of one peer: more than the pages of any pool times its layers
-constexpr size_t kPumpBytes = 1 << 20;        // in one go: well under a millisecond
+// Of one peer. A long prompt on a large model has up to a million (8192 pages, 128 layers); more than one may wait.
+constexpr size_t kMaxWaitingItems = 1 << 24;
+constexpr size_t kPumpBytes = 1 << 20;  // in one go: well under a millisecond
 constexpr size_t kMaxShmPutBytes = 256 << 10;
 constexpr int kMaxPutFramesInFlight = 32;
 
@@ -34,7 +35,7 @@ void PutQueue::Put(StreamId stream_id, std::span<const PutPiece> pieces) {
 
 void PutQueue::Flush(StreamId stream, FlushDone done) {
   ++streams_[stream].items;
-  waiting_.push_back({.stream = stream, .piece = {}, .flush = std::move(done)});
+  (given_up_ ? flushing_ : waiting_).push_back({.stream = stream, .piece = {}, .flush = std::move(done)});
 }
 
 bool PutQueue::Pump() {
@@ -106,6 +107,7 @@ absl::Status PutQueue::ItemDone(const Item& item) {
 }
 
 void PutQueue::Stop() {
+  given_up_ = true;
   std::deque<Item> flushes;
   for (Item& item : flushing_) flushes.push_back(std::move(item));
   for (Item& item : waiting_) {

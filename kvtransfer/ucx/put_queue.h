@@ -42,7 +42,7 @@ class PutQueue {
   // The peer says that everything of `stream` before its oldest flush has landed. False if no such flush was asked for.
   bool OnFlushed(StreamId stream);
 
-  // The peer is given up: nothing that waits will be put.
+  // The peer is given up: nothing that waits will be put. Flushes, also later ones, wait for FailFlushes.
   void Stop();
   // After Stop: nothing reads local memory, and nothing writes to the peer's region, any more.
   bool stopped() const { return channel_->puts_in_flight() == 0 && (shm_ == nullptr || shm_->pending() == 0); }
@@ -72,7 +72,8 @@ class PutQueue {
   std::unique_ptr<ShmPath> shm_;
   uint64_t region_bytes_ = 0;
   std::deque<Item> waiting_;
-  std::deque<Item> flushing_;  // tcp: flushes that the peer has not answered
+  std::deque<Item> flushing_;  // tcp: flushes that the peer has not answered; after Stop: all there are
+  bool given_up_ = false;
   bool shm_flush_started_ = false;
   std::map<StreamId, Stream> streams_;
 };

@@ -330,7 +330,7 @@ void UcxNode::Put(PeerId id, StreamId stream, std::span<const PutPiece> pieces) 
 }
 
 void UcxNode::Flush(PeerId id, StreamId stream, std::function<void(absl::Status)> done) {
-  if (UcxPeer* peer = FindOpen(id); peer != nullptr) return peer->Flush(stream, std::move(done));
+  if (const auto it = peers_.find(id); it != peers_.end()) return it->second->Flush(stream, std::move(done));
   done(absl::UnavailableError(absl::StrCat("peer ", static_cast<uint64_t>(id), " is not connected")));
 }
 

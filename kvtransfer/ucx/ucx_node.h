@@ -45,6 +45,7 @@ class UcxNode {
   absl::StatusOr<TransportMemory> AllocateRegion(size_t bytes);
   absl::Status Start(TransportEvents* events);
   const std::string& address() const { return address_; }
+  size_t max_message_bytes() const { return options_.max_message_bytes; }
   std::string PathName(PeerId peer) const;
   void Post(absl::Duration delay, std::function<void()> task) { tasks_->Post(delay, std::move(task)); }
 

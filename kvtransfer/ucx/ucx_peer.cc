@@ -172,6 +172,16 @@ void UcxPeer::Send(std::string message) {
   channel_->SendMessage(std::move(message));
 }
 
+void UcxPeer::Flush(StreamId stream, PutQueue::FlushDone done) {
+  if (open()) return puts_.Flush(stream, std::move(done));
+  const auto fail = [done = std::move(done), id = id_](const absl::Status& /*why*/) {
+    done(absl::UnavailableError(absl::StrCat("peer ", static_cast<uint64_t>(id), " is not connected")));
+  };
+  // Puts that are under way still read local memory: not done before we let go.
+  if (phase_ == Phase::kLeaving && !let_go_) return puts_.Flush(stream, fail);
+  fail(why_);
+}
+
 void UcxPeer::OnMessagePart(const FrameHeader& header, std::string_view part) {
   const uint64_t total = header.a;
   if (total > context_->options.max_message_bytes) return OnUnexpected("a message longer than we take");
@@ -219,7 +229,7 @@ void UcxPeer::SetState(PeerState state) {
 }
 
 void UcxPeer::Tick(SteadyTime now, absl::Duration stall) {
-  liveness_.Forgive(stall);
+  liveness_.Forgive(stall, now);
   if (phase_ == Phase::kNegotiating) {
     open_by_ = open_by_ + stall;
     if (now >= open_by_) {
@@ -291,6 +301,10 @@ bool UcxPeer::Advance() {
 
 bool UcxPeer::AdvanceLeaving(SteadyTime now) {
   bool worked = false;
+  if (was_open_ && state_ != PeerState::kSilent) {
+    CheckProcess();  // a dead peer is not called silent first
+    if (!RevokedIsProven()) SetState(PeerState::kSilent);
+  }
   if (!let_go_ && puts_.stopped()) {
     puts_.LetGo();
     let_go_ = worked = true;

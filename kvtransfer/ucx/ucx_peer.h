@@ -12,8 +12,9 @@
 //
 // Leaving. We stop our puts, let go of the peer's memory, say goodbye and wait a little for the peer's goodbye. Then:
 //   the peer never had our region mapped: the connection is closed, nothing it sends is taken any more: revoked.
-//   It has, or may have: revoked once it said goodbye (it let go first) or its process is dead. Until then the
-//   connection stays open as long as it lasts, so that a stopped peer that returns finds our goodbye and can answer.
+//   It has, or may have: revoked once it said goodbye (it let go first) or its process is dead. Until then it is
+//   silent, whatever the reason we leave for, and the connection stays open as long as it lasts, so that a stopped peer
+//   that returns finds our goodbye and can answer.
 //
 // I/O thread only. OnFrame is called from UCX's receive callback and closes nothing; Advance, called between rounds of
 // progress, does.
@@ -68,10 +69,10 @@ class UcxPeer {
   void OnFrame(const FrameHeader& header, std::string_view payload);
   void OnUnexpected(const std::string& what) { Leave(absl::InvalidArgumentError("the peer sent " + what)); }
 
-  // When open; otherwise nothing happens, and flushes fail.
+  // When open; otherwise nothing happens, and flushes fail: of a peer that is leaving once it has let go.
   void Send(std::string message);
   void Put(StreamId stream, std::span<const PutPiece> pieces) { puts_.Put(stream, pieces); }
-  void Flush(StreamId stream, PutQueue::FlushDone done) { puts_.Flush(stream, std::move(done)); }
+  void Flush(StreamId stream, PutQueue::FlushDone done);
 
   // Gives the peer up. The first reason counts.
   void Leave(const absl::Status& why);

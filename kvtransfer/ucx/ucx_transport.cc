@@ -17,6 +17,7 @@ class UcxTransport final : public Transport {
   absl::StatusOr<TransportMemory> AllocateRegion(size_t bytes) override { return node_->AllocateRegion(bytes); }
   absl::Status Start(TransportEvents* events) override { return node_->Start(events); }
   std::string address() const override { return node_->address(); }
+  size_t max_message_bytes() const override { return node_->max_message_bytes(); }
   std::string PathName(PeerId peer) const override { return node_->PathName(peer); }
   void Post(absl::Duration delay, std::function<void()> task) override { node_->Post(delay, std::move(task)); }
 

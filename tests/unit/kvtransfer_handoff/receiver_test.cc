@@ -196,6 +196,17 @@ TEST_F(ReceiverTest, PassesOneThatWaitsMaxBypassTimesAndNotOnceMore) {
   EXPECT_THAT(From(kAnn, Aborted{Key(2), AbortReason::kCancelled}), ElementsAre("2:failed", "5:Granted"));
 }
 
+TEST_F(ReceiverTest, AWriterThatReturnsWithManyPassesNobodyMoreOftenThanThat) {
+  Reserving(kAnn, 1, 2);                                        // 3 pages
+  Reserving(kAnn, 2, 6);                                        // 7 pages: none is left
+  EXPECT_THAT(Reserving(kAnn, 3, 8), ElementsAre("3:Queued"));  // 9 pages
+  for (uint64_t request = 4; request < 7; ++request) Reserving(kBob, request, 1);
+  Silent(kBob);
+  EXPECT_THAT(From(kAnn, Aborted{Key(2), AbortReason::kFinished}), ElementsAre("2:finished"));
+  EXPECT_THAT(Alive(kBob), ElementsAre("4:Granted", "5:Granted")) << "6 would fit, but passes 3 once more";
+  EXPECT_THAT(On(Receiver::PagesFreed{}), IsEmpty());
+}
+
 TEST_F(ReceiverTest, GrantsNeedABatchSlot) {
   ReceiverConfig config = Config();
   config.max_sequences = 2;

@@ -221,10 +221,10 @@ class PrefillSide {
   PagePool& pool() { return *pool_; }
   Diary& diary() { return diary_; }
 
-  void Reserve(const AttemptKey& key, const HandoffTarget& target, int tokens) {
+  void Reserve(const AttemptKey& key, const HandoffTarget& target, int tokens, std::vector<PageHash> hashes = {}) {
     const auto note = [this, name = key.request.low](const char* what) { diary_.Write(absl::StrCat(what, name)); };
     sender_->Reserve(
-        key, target, tokens, {},
+        key, target, tokens, std::move(hashes),
         {.on_queued = [note] { note("queued "); },
          .on_granted = [note] { note("granted "); },
          .on_failed =

@@ -92,9 +92,20 @@ TEST(Liveness, TimeInWhichWeDidNotRunIsNotHeldAgainstThePeer) {
   EXPECT_EQ(stalls.Tick(start + absl::Milliseconds(100)), absl::ZeroDuration());
   EXPECT_EQ(stalls.Tick(start + absl::Milliseconds(290)), absl::ZeroDuration());
   const SteadyTime back = start + absl::Seconds(60);
-  liveness.Forgive(stalls.Tick(back));
+  liveness.Forgive(stalls.Tick(back), back);
   EXPECT_EQ(liveness.Check(back), Liveness::Verdict::kAlive);
   EXPECT_EQ(liveness.Check(back + absl::Seconds(1)), Liveness::Verdict::kSilent);
+}
+
+TEST(Liveness, ForgivingDoesNotReachIntoTheFuture) {
+  const SteadyTime start = SteadyClock::now();
+  Liveness liveness(absl::Seconds(1), absl::Seconds(3), start);
+  const SteadyTime back = start + absl::Seconds(60);
+  liveness.Heard(back);  // what waited was read before the tick
+  liveness.Forgive(absl::Seconds(60), back);
+  EXPECT_EQ(liveness.Check(back + absl::Milliseconds(999)), Liveness::Verdict::kAlive);
+  EXPECT_EQ(liveness.Check(back + absl::Seconds(1)), Liveness::Verdict::kSilent);
+  EXPECT_EQ(liveness.Check(back + absl::Seconds(3)), Liveness::Verdict::kExpired);
 }
 
 TEST(TransportOptions, NonsenseIsRefusedByName) {

@@ -176,6 +176,32 @@ TEST_P(ProcessTest, FlushesToAStoppedReceiverFailInTime) {
   EXPECT_EQ(child_->End(), 0);
 }
 
+// Breaks every connection of this process.
+void CutConnections() {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename());
+    sockaddr_storage peer{};
+    socklen_t bytes = sizeof(peer);
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &bytes) != 0) continue;
+    if (peer.ss_family == AF_INET || peer.ss_family == AF_INET6) shutdown(fd, SHUT_RDWR);
+  }
+}
+
+TEST_P(ProcessTest, ALostConnectionOfALivingWriterIsSilentUntilRevokedIsProven) {
+  Start(absl::Seconds(30));
+  StartWriter();
+  CutConnections();
+  if (shm()) {
+    ASSERT_TRUE(events_.WaitForState(peer_, PeerState::kSilent));
+    // Its process has our memory mapped.
+    EXPECT_FALSE(events_.WaitForState(peer_, PeerState::kRevoked, absl::Milliseconds(500)));
+    child_->Kill();
+  }
+  ASSERT_TRUE(events_.WaitForState(peer_, PeerState::kRevoked));
+  EXPECT_EQ(events_.states().size(), shm() ? 2U : 1U);
+  ExpectNoMoreWrites();
+}
+
 TEST_P(ProcessTest, ARestartedPeerIsANewOne) {
   Start(absl::Seconds(30));
   StartWriter();
@@ -215,6 +241,20 @@ TEST_P(ProcessTest, EndsInTimeWhateverThePeerDoes) {
     transport_.reset();
     EXPECT_LT(absl::Now() - start, absl::Seconds(15));
   }
+}
+
+TEST_P(ProcessTest, AFlushAfterDisconnectWaitsForPutsUnderWay) {
+  if (shm()) GTEST_SKIP() << "a stopped receiver holds no put up";
+  Start(absl::Seconds(60));
+  StartReceiver();
+  child_->Stop();
+  const PutPiece all{.local = static_cast<const std::byte*>(memory_.data), .remote_offset = 0, .bytes = memory_.bytes};
+  for (int i = 0; i < 50; ++i) transport_->Put(peer_, 1, {&all, 1});
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until nothing goes on any more
+  transport_->Disconnect(peer_);
+  const absl::Time start = absl::Now();
+  EXPECT_TRUE(testing::Fails(FlushAndWait(*transport_, peer_, 1), absl::StatusCode::kUnavailable, "not connected"));
+  EXPECT_GT(absl::Now() - start, absl::Milliseconds(50)) << "puts are cancelled when the farewell is over";
 }
 
 TEST_P(ProcessTest, AMessageFloodToAPeerThatDoesNotReadIsCutOff) {

@@ -31,6 +31,14 @@ TEST(RouterOptionsTest, RefusesWhatDoesNotFitTogetherByName) {
   EXPECT_TRUE(Fails(Parse({"--workers", "a:1,a:1"}, twice), absl::StatusCode::kInvalidArgument, "a:1 is listed twice"));
   RouterOptions address;
   EXPECT_TRUE(Fails(Parse({"--workers", "nowhere"}, address), absl::StatusCode::kInvalidArgument, "workers: "));
+  RouterOptions listen;
+  EXPECT_TRUE(Fails(Parse({"--workers", "a:1", "--listen", "nowhere"}, listen), absl::StatusCode::kInvalidArgument,
+                    "listen: "));
+  RouterOptions metrics;
+  EXPECT_TRUE(Fails(Parse({"--workers", "a:1", "--metrics-listen", "nowhere"}, metrics),
+                    absl::StatusCode::kInvalidArgument, "metrics-listen: "));
+  RouterOptions no_metrics;
+  EXPECT_OK(Parse({"--workers", "a:1", "--metrics-listen", ""}, no_metrics));
   RouterOptions heartbeat;
   EXPECT_TRUE(Fails(Parse({"--workers", "a:1", "--heartbeat-interval", "2s"}, heartbeat),
                     absl::StatusCode::kInvalidArgument, "heartbeat-interval"));

@@ -103,6 +103,11 @@ class RequestMachineTest : public ::testing::Test {
     event.mutable_first_token()->set_token_id(token);
     return event;
   }
+  static v1::PrefillEvent PrefillStarted() {
+    v1::PrefillEvent event;
+    event.mutable_started();
+    return event;
+  }
   static v1::PrefillEvent HandedOver() {
     v1::PrefillEvent event;
     event.mutable_handed_over()->set_kv_bytes(4096);
@@ -659,6 +664,38 @@ TEST_F(RequestMachineTest, LivePairsThatAreNotReadyAreWaitedForWithinALimit) {
   EXPECT_TRUE(Fails(Failure(), absl::StatusCode::kUnavailable, "nowhere"));
 }
 
+TEST_F(RequestMachineTest, TimeInWhichAWorkerWorkedIsNoWait) {
+  policy_.placement_wait = absl::Seconds(2);
+  policy_.overload_wait = absl::Seconds(2);
+  for (const bool local : {false, true}) {
+    for (const bool overloaded : {false, true}) {
+      SCOPED_TRACE(absl::StrCat("local ", local, " overloaded ", overloaded));
+      const auto nowhere = overloaded ? PlacementResult::Kind::kOnlyAvoided : PlacementResult::Kind::kNoneReady;
+      const auto failure = overloaded ? v1::ATTEMPT_FAILURE_OVERLOADED : v1::ATTEMPT_FAILURE_INTERNAL;
+      actions_.clear();
+      Begin();
+      DecodeEnds(1, absl::UnavailableError("gone"));
+      PlaceOn("p1", local ? "p1" : "d2");
+      Accept(2);
+      local ? Decode(2, Started()) : Prefill(2, PrefillStarted());
+      now_ += absl::Seconds(5);
+      Decode(2, DecodeFailed(failure));
+      if (Count<action::Place>() < 3) Wake();
+      PlaceNowhere(nowhere);
+      EXPECT_EQ(Count<action::Fail>(), 0);
+      // Accepted alone is no work: a worker's queue may be what the request waits for.
+      Wake();
+      PlaceOn("p1", "d2");
+      Accept(3);
+      now_ += absl::Seconds(5);
+      Decode(3, DecodeFailed(failure));
+      if (!overloaded) Wake();
+      PlaceNowhere(nowhere);
+      EXPECT_EQ(Count<action::Fail>(), 1);
+    }
+  }
+}
+
 TEST_F(RequestMachineTest, AStaleWakeDoesNothing) {
   BeginAccepted();
   machine_->OnWake(now_, 0);
@@ -705,15 +742,18 @@ TEST_F(RequestMachineTest, CancelReleasesBothWorkersInEveryState) {
       actions_.clear();
       one.begin();
       const int decode_before = Count<action::CancelDecode>();
-      deadline ? machine_->OnDeadline(now_) : machine_->OnCancelled();
+      deadline ? machine_->OnDeadline(now_) : machine_->OnCancelled(absl::CancelledError("by the test"));
       for (Action& action : machine_->TakeActions()) actions_.push_back(std::move(action));
       EXPECT_EQ(Count<action::CancelDecode>() - decode_before, one.decode);
       EXPECT_EQ(Count<action::CancelPrefill>(), one.prefill);
       EXPECT_TRUE(machine_->done());
+      if (!deadline) {
+        EXPECT_EQ(Failure().message(), "by the test");
+      }
       EXPECT_EQ(Failure().code(), deadline ? absl::StatusCode::kDeadlineExceeded : absl::StatusCode::kCancelled);
       // Whatever comes later is ignored.
       const size_t actions = actions_.size();
-      machine_->OnCancelled();
+      machine_->OnCancelled(absl::CancelledError());
       machine_->OnDeadline(now_);
       PlaceOn("p1", "d1");
       Decode(1, Tokens(1, {1}));

@@ -76,14 +76,20 @@ TEST(RequestSpecTest, EachFieldThatCannotBeServedIsRefusedByNameAndLimit) {
       {[](R& r) { r.mutable_chat()->add_messages()->add_tool_calls(); }, {"chat.messages[0].tool_calls"}},
       {[](R& r) { r.mutable_chat()->add_messages()->set_tool_call_id("x"); }, {"chat.messages[0].tool_call_id"}},
       {[](R& r) { r.set_request_label(std::string(129, 'x')); }, {"request_label: 129 bytes", "128"}},
-      {[](R& r) { r.mutable_sampling()->set_temperature(-0.1f); }, {"sampling.temperature: -0.1", "0 or more"}},
+      {[](R& r) { r.mutable_sampling()->set_temperature(-0.1f); }, {"sampling.temperature: -0.1", "0 to 1e6"}},
       {[](R& r) { r.mutable_sampling()->set_temperature(kNan); }, {"sampling.temperature: nan"}},
       {[](R& r) { r.mutable_sampling()->set_temperature(kInf); }, {"sampling.temperature: inf"}},
+      {[](R& r) { r.mutable_sampling()->set_temperature(1.1e6f); }, {"sampling.temperature: 1.1e+06"}},
       {[](R& r) { r.mutable_sampling()->set_top_k(-1); }, {"sampling.top_k: -1"}},
-      {[](R& r) { r.mutable_sampling()->set_top_p(0); }, {"sampling.top_p: 0", "more than 0"}},
+      {[](R& r) { r.mutable_sampling()->set_top_p(0); }, {"sampling.top_p: 0", "1e-9 to 1"}},
+      {[](R& r) { r.mutable_sampling()->set_top_p(0.9e-9f); }, {"sampling.top_p: 9e-10"}},
+      {[](R& r) { r.mutable_sampling()->set_top_p(kNan); }, {"sampling.top_p: nan"}},
       {[](R& r) { r.mutable_sampling()->set_top_p(1.5f); }, {"sampling.top_p: 1.5"}},
       {[](R& r) { r.mutable_sampling()->set_min_p(1.5f); }, {"sampling.min_p: 1.5"}},
       {[](R& r) { r.mutable_sampling()->set_repetition_penalty(0); }, {"sampling.repetition_penalty: 0"}},
+      {[](R& r) { r.mutable_sampling()->set_repetition_penalty(0.9e-6f); },
+       {"sampling.repetition_penalty: 9e-07", "1e-6 to 1e6"}},
+      {[](R& r) { r.mutable_sampling()->set_repetition_penalty(1.1e6f); }, {"sampling.repetition_penalty: 1.1e+06"}},
       {[](R& r) { r.mutable_sampling()->set_presence_penalty(3); }, {"sampling.presence_penalty: 3", "-2 to 2"}},
       {[](R& r) { r.mutable_sampling()->set_frequency_penalty(-3); }, {"sampling.frequency_penalty: -3"}},
       {[](R& r) { (*r.mutable_sampling()->mutable_logit_bias())[1] = 101; }, {"sampling.logit_bias[1]: 101"}},
@@ -177,6 +183,20 @@ TEST(RequestSpecTest, UnsetFieldsTakeTheModelsDefaultsThenOurs) {
   EXPECT_EQ(own.sampling.top_k(), 0);
   EXPECT_EQ(own.sampling.seed(), 9u);
   EXPECT_TRUE(own.sampling.has_logprobs());
+}
+
+TEST(RequestSpecTest, TheLimitsThemselvesAreTaken) {
+  for (const bool least : {true, false}) {
+    v1::GenerateRequest request = Prompt("ab");
+    v1::SamplingParams& sampling = *request.mutable_sampling();
+    sampling.set_temperature(least ? 0 : 1e6f);
+    sampling.set_top_p(least ? 1e-9f : 1);
+    sampling.set_min_p(least ? 0 : 1);
+    sampling.set_repetition_penalty(least ? 1e-6f : 1e6f);
+    sampling.set_presence_penalty(least ? -2 : 2);
+    sampling.set_frequency_penalty(least ? -2 : 2);
+    EXPECT_OK(Check(request));
+  }
 }
 
 TEST(RequestSpecTest, StopTokensAreTheClientsAndUnlessIgnoredTheModels) {

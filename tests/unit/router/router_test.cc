@@ -300,6 +300,71 @@ TEST_F(RouterTest, ARequestWithoutADeadlineGetsTheDefault) {
   EXPECT_EQ(Generate(Request(20), context).status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
 }
 
+// More than what a connection of ClientOfSmallWindow takes without its client reading.
+v1::DecodeEvent BulkyTokens(uint32_t count) {
+  v1::DecodeEvent event = FakeWorker::Tokens(0, count);
+  for (v1::TokenEvent& token : *event.mutable_tokens()->mutable_tokens()) {
+    token.mutable_logprobs()->mutable_chosen()->set_token_id(token.token_id());
+    for (int i = 0; i < 20; ++i) token.mutable_logprobs()->add_top()->set_logprob(-1);
+  }
+  return event;
+}
+
+std::unique_ptr<v1::Inference::Stub> ClientOfSmallWindow(int port) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // the window stays at HTTP/2's 64 KiB
+  return v1::Inference::NewStub(
+      grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials(), arguments));
+}
+
+TEST_F(RouterTest, AClientThatDoesNotReadKeepsItsPlaceNoLongerThanTheDeadline) {
+  options_.default_deadline = absl::Milliseconds(300);
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  const auto client = ClientOfSmallWindow(router_->port());
+  constexpr uint32_t kTokens = 2000;
+  v1::GenerateRequest request = Request(kTokens);
+  request.mutable_sampling()->set_logprobs(20);
+  for (const bool complete : {false, true}) {
+    SCOPED_TRACE(complete);
+    workers_[0]->SetDecodeScript([=](const v1::DecodeRequest&, const std::shared_ptr<DecodeStream>& stream) {
+      stream->Send(BulkyTokens(complete ? kTokens : kTokens - 1));
+      if (!complete) return;
+      stream->Send(FakeWorker::Finished());
+      stream->End();
+    });
+    const int calls = workers_[0]->decode_calls();
+    grpc::ClientContext context;
+    const auto reader = client->Generate(&context, request);
+    ASSERT_TRUE(WaitFor([&] { return workers_[0]->decode_calls() > calls && workers_[0]->open_calls() == 0; }));
+    EXPECT_EQ(Status().running_requests(), 1u) << "only what is to be read keeps it";
+    EXPECT_TRUE(WaitFor([&] { return Status().running_requests() == 0; }));
+    context.TryCancel();
+    reader->Finish();
+  }
+}
+
+TEST_F(RouterTest, AClientThatReadsLateGetsTheStatus) {
+  options_.default_deadline = absl::Milliseconds(300);
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  workers_[0]->SetDecodeScript(
+      [](const v1::DecodeRequest&, const std::shared_ptr<DecodeStream>& stream) { stream->Send(BulkyTokens(1999)); });
+  v1::GenerateRequest request = Request(2000);
+  request.mutable_sampling()->set_logprobs(20);
+  grpc::ClientContext context;
+  const auto client = ClientOfSmallWindow(router_->port());
+  const auto reader = client->Generate(&context, request);
+  // The run has ended, and with it its worker's call.
+  ASSERT_TRUE(WaitFor([&] { return workers_[0]->decode_calls() > 0 && workers_[0]->open_calls() == 0; }));
+  EXPECT_EQ(Status().running_requests(), 1u) << "a write is under way";
+  v1::GenerateResponse response;
+  int tokens = 0;
+  while (reader->Read(&response)) tokens += response.chunk().token_ids_size();
+  EXPECT_EQ(tokens, 1999);
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+}
+
 TEST_F(RouterTest, RequestsBeyondTheLimitAreRefusedWithAHint) {
   options_.max_requests = 1;
   AddWorker("b1", v1::WORKER_ROLE_BOTH);
@@ -337,6 +402,18 @@ TEST_F(RouterTest, DrainingRefusesNewRequestsAndLetsTheOthersFinish) {
   });
   ExpectCanned(answer, 20);
   EXPECT_TRUE(router_->WaitDrained(absl::Now() + kPatience));
+}
+
+TEST_F(RouterTest, AStoppedRouterEndsWhatStillRuns) {
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  workers_[0]->SetDecodeScript(StallAfter(3));
+  grpc::ClientContext context;
+  const Answer answer = Generate(Request(20), context, [&](size_t tokens) {
+    if (tokens >= 3) router_->Shutdown();
+  });
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::UNAVAILABLE) << answer.status.error_message();
+  EXPECT_TRUE(WaitFor([&] { return workers_[0]->open_calls() == 0; }));
 }
 
 TEST_F(RouterTest, AStopStringEndsTheAnswerAndTheWorkersCall) {
@@ -415,7 +492,11 @@ TEST_F(RouterTest, RefusalsNameTheField) {
 TEST_F(RouterTest, APortInUseIsSaid) {
   AddWorker("b1", v1::WORKER_ROLE_BOTH);
   options_.listen = workers_[0]->address();
-  EXPECT_TRUE(testing::Fails(Router::Start(options_), absl::StatusCode::kUnavailable, options_.listen));
+  EXPECT_TRUE(testing::Fails(Router::Start(options_), absl::StatusCode::kUnavailable,
+                             absl::StrCat("listen: cannot listen on ", options_.listen)));
+  options_.metrics_listen = options_.listen;
+  EXPECT_TRUE(testing::Fails(Router::Start(options_), absl::StatusCode::kUnavailable,
+                             absl::StrCat("metrics-listen: cannot listen on ", options_.listen)));
 }
 
 }  // namespace

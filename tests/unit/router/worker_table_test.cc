@@ -90,6 +90,32 @@ TEST_F(WorkerTableTest, ConnectsToEveryAddressOnceAndAgainAfterABackoff) {
   EXPECT_EQ(StateOf(2), "connecting");
 }
 
+TEST_F(WorkerTableTest, TwoWorkersOfOneIdAreReportedOncePerStart) {
+  const auto reports = [](const WorkerTable::Effects& effects) {
+    std::vector<std::string> details;
+    for (const WorkerTable::Event& event : effects.events) {
+      if (event.name == "worker.same_id") details.push_back(event.detail);
+    }
+    return details;
+  };
+  Hear(0, Status("w", v1::WORKER_ROLE_PREFILL));
+  Hear(1, Status("other", v1::WORKER_ROLE_DECODE));
+  EXPECT_TRUE(reports(Advance()).empty());
+  Hear(2, Status("w", v1::WORKER_ROLE_DECODE, 2));
+  const std::vector<std::string> first = reports(Advance());
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_NE(first[0].find("a:1"), std::string::npos) << first[0];
+  EXPECT_NE(first[0].find("c:3"), std::string::npos) << first[0];
+  Hear(0, Status("w", v1::WORKER_ROLE_PREFILL));
+  Hear(2, Status("w", v1::WORKER_ROLE_DECODE, 2));
+  EXPECT_TRUE(reports(Advance()).empty()) << "said already";
+  Hear(2, Status("w", v1::WORKER_ROLE_DECODE, 3));
+  EXPECT_EQ(reports(Advance()).size(), 1u) << "a new start";
+  Advance(2 * kPeerTimeout);
+  Hear(2, Status("w", v1::WORKER_ROLE_DECODE, 3));
+  EXPECT_TRUE(reports(Advance()).empty()) << "the other is lost";
+}
+
 TEST_F(WorkerTableTest, APairServesOnlyAfterItsProbe) {
   Hear(0, Status("p1", v1::WORKER_ROLE_PREFILL));
   Hear(1, Status("d1", v1::WORKER_ROLE_DECODE));

@@ -1,0 +1,14 @@
+// Time that never steps: for timeouts and durations. Only differences of two of its values mean anything.
+#pragma once
+
+#include <chrono>
+
+#include "absl/time/time.h"
+
+namespace baton {
+
+inline absl::Time SteadyNow() {
+  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+}  // namespace baton
