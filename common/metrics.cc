@@ -28,7 +28,7 @@ void Knock(const std::string& host, int port) {
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(list, &freeaddrinfo);
   const int fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return;
-  connect(fd, list->ai_addr, list->ai_addrlen);
+  [[maybe_unused]] const int begun = connect(fd, list->ai_addr, list->ai_addrlen);
   close(fd);
 }
 

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/random/random.h"
+#include "common/clock.h"
 #include "common/grpc.h"
 #include "common/log.h"
 #include "common/status_macros.h"
-#include "router/clock.h"
 #include "router/metrics.h"
 #include "router/request_spec.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "router/clock.h"
+#include "common/clock.h"
 #include "router/request_run.h"
 
 namespace baton::router {

@@ -6,9 +6,9 @@
 #include <utility>
 #include <variant>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "engine/kv/page_hash.h"
-#include "router/clock.h"
 #include "router/metrics.h"
 #include "router/worker_connection.h"
 

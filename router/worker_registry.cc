@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/clock.h"
 #include "common/grpc.h"
 #include "common/log.h"
 #include "common/status_macros.h"
-#include "router/clock.h"
 #include "router/worker_connection.h"
 
 namespace baton::router {

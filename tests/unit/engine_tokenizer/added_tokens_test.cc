@@ -71,19 +71,19 @@ TEST(AddedTokensTest, TokensThatAreNotNormalizedComeFirst) {
 
 TEST(AddedTokensTest, TheTextBetweenIsSplitOnItsOwn) {
   nlohmann::json json = testing::SmallTokenizer({{"a", "b"}});
-  json["added_tokens"] = {AddedToken(257, "|")};
+  json["added_tokens"] = nlohmann::json::array({AddedToken(257, "|")});
   const auto tokenizer = *Tokenizer::Create(json.dump(), "");
   EXPECT_THAT(*tokenizer->Encode("ab|a|b", false), ElementsAre(256, 257, 'a', 257, 'b'));
 }
 
 TEST(AddedTokensTest, BadEntriesAreRefusedByTheirPlace) {
   nlohmann::json json = testing::SmallTokenizer();
-  json["added_tokens"] = {AddedToken(256, "a"), AddedToken(257, "a")};
+  json["added_tokens"] = nlohmann::json::array({AddedToken(256, "a"), AddedToken(257, "a")});
   EXPECT_TRUE(
       testing::Fails(Tokenizer::Create(json.dump(), ""), absl::StatusCode::kInvalidArgument, "added_tokens[1]"));
-  json["added_tokens"] = {AddedToken(2'000'000'000, "a")};
+  json["added_tokens"] = nlohmann::json::array({AddedToken(2'000'000'000, "a")});
   EXPECT_TRUE(testing::Fails(Tokenizer::Create(json.dump(), ""), absl::StatusCode::kInvalidArgument, "2000000000"));
-  json["added_tokens"] = {AddedToken(256, "")};
+  json["added_tokens"] = nlohmann::json::array({AddedToken(256, "")});
   EXPECT_TRUE(testing::Fails(Tokenizer::Create(json.dump(), ""), absl::StatusCode::kInvalidArgument, "content"));
 }
 

@@ -32,7 +32,7 @@ TEST(DetokenizerTest, DeltasAddUpToTheWholeForAnyTokens) {
   nlohmann::json json = testing::SmallTokenizer();
   nlohmann::json special = testing::AddedToken(256, "<|sp\u00E9cial|>");
   special["special"] = true;
-  json["added_tokens"] = {special, testing::AddedToken(257, "\u65E5")};
+  json["added_tokens"] = nlohmann::json::array({special, testing::AddedToken(257, "\u65E5")});
   const auto tokenizer = *Tokenizer::Create(json.dump(), "");
   std::mt19937 random(4);
   for (int round = 0; round < 5000; ++round) {

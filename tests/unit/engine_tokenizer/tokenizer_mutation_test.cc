@@ -50,7 +50,7 @@ std::string SmallFile() {
   special["lstrip"] = true;
   nlohmann::json word = testing::AddedToken(260, "word");
   word["single_word"] = true;
-  json["added_tokens"] = {special, word};
+  json["added_tokens"] = nlohmann::json::array({special, word});
   json["pre_tokenizer"] = {
       {"type", "Sequence"},
       {"pretokenizers",

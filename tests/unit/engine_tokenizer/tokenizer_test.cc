@@ -159,7 +159,7 @@ TEST(ByteLevelTest, ItsOwnRegexSplitsWordsLikeGpt2) {
 
 nlohmann::json WithTemplate(nlohmann::json single) {
   nlohmann::json json = SmallTokenizer();
-  json["added_tokens"] = {testing::AddedToken(256, "<s>"), testing::AddedToken(257, "</s>")};
+  json["added_tokens"] = nlohmann::json::array({testing::AddedToken(256, "<s>"), testing::AddedToken(257, "</s>")});
   json["post_processor"] = {{"type", "TemplateProcessing"},
                             {"single", std::move(single)},
                             {"special_tokens", {{"<s>", {{"ids", {256}}}}, {"</s>", {{"ids", {257}}}}}}};
@@ -184,7 +184,7 @@ TEST(PostProcessorTest, ASequenceOfProcessorsIsApplied) {
 
 TEST(PostProcessorTest, TokenizerConfigHasTheLastWordOnBos) {
   const nlohmann::json with = WithTemplate({kBos, kText});
-  const nlohmann::json without = WithTemplate({kText});
+  const nlohmann::json without = WithTemplate(nlohmann::json::array({kText}));
   EXPECT_THAT(Ids(with, "a", true, R"({"bos_token": "<s>", "add_bos_token": false})"), ElementsAre('a'));
   EXPECT_THAT(Ids(without, "a", true, R"({"bos_token": {"content": "<s>"}, "add_bos_token": true})"),
               ElementsAre(256, 'a'));
