@@ -12,6 +12,8 @@ if(MOLD_PROGRAM)
 endif()
 
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# A fused multiply-add where the source has none would change the bits from one compiler or machine to the next.
+add_compile_options(-ffp-contract=off)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
 
 if(BATON_SANITIZE)

@@ -20,7 +20,7 @@ using Json = nlohmann::json;
 // Bounds that no published model comes near; with them no product of sizes overflows.
 constexpr int kMaxWidth = 1 << 18;  // hidden_size, heads x head_dim
 constexpr int kMaxFfn = 1 << 20;
-constexpr int kMaxVocab = 1 << 22;
+constexpr int kMaxVocab = 1 << 20;  // what the sampler can sum
 constexpr int kMaxLayers = 1024;
 constexpr int kMaxHeads = 1024;
 constexpr int kMaxHeadDim = 1024;

@@ -16,7 +16,7 @@ namespace baton {
 class Vocabulary {
  public:
   // Far above any model's; keeps a damaged id in a file from claiming gigabytes.
-  static constexpr int kMaxSize = 1 << 22;
+  static constexpr int kMaxSize = 1 << 20;
 
   // Makes `bytes` the text of `id`, in place of what it was. INVALID_ARGUMENT when the id is negative or too large.
   absl::Status Set(int64_t id, std::string_view bytes, bool is_special);
