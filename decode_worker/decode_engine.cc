@@ -193,6 +193,7 @@ std::vector<Share> DecodeEngine::Plan() const {
 
 void DecodeEngine::RunStep(const std::vector<Share>& plan) {
   const absl::Time start = SteadyNow();
+  std::vector<const Job*> jobs;
   std::vector<StepEntry> entries;
   int prompt_tokens = 0;
   for (const Share& share : plan) {
@@ -202,10 +203,19 @@ void DecodeEngine::RunStep(const std::vector<Share>& plan) {
       parts_.metrics->queue_seconds.Observe(absl::ToDoubleSeconds(start - job.queued_since));
     }
     if (!job.first_token_out) prompt_tokens += share.tokens;
+    jobs.push_back(&job);
     entries.push_back({.sequence = &job.sequence, .tokens = share.tokens, .sampled = {}});
   }
 
-  const absl::Status status = runner_.Run(entries, nullptr);
+  // Prompts computed here can make a step long: it ends early when nobody waits for it.
+  const auto wanted = [&](int /*layer*/) {
+    return std::any_of(jobs.begin(), jobs.end(), [](const Job* job) { return !job->sink->cancelled(); });
+  };
+  const absl::Status status = runner_.Run(entries, wanted);
+  if (absl::IsCancelled(status)) {
+    for (const StepEntry& entry : entries) Cancel(AttemptKey(entry.sequence->key()));
+    return;
+  }
   if (!status.ok()) {
     for (const StepEntry& entry : entries) {
       Fail(AttemptKey(entry.sequence->key()), v1::ATTEMPT_FAILURE_INTERNAL, status);

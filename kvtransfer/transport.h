@@ -67,8 +67,11 @@ struct TransportOptions {
   std::string kind = "ucx";       // ucx | inproc
   std::string listen_address;     // host:port, port 0 for any ("inproc:<name>" for inproc); empty: does not listen
   std::string advertise_address;  // what peers should connect to, port 0 for the one bound; default: the address bound
-  std::string secret;             // shared by all workers of a deployment; must not be empty
-  std::string path = "auto";      // data path: auto | tcp | shm
+  // Address of this host whose network device data goes through, and no other; default: that of listen_address, and all
+  // devices if that is every address or empty.
+  std::string local_host;
+  std::string secret;         // shared by all workers of a deployment; must not be empty
+  std::string path = "auto";  // data path: auto | tcp | shm
   absl::Duration heartbeat_interval = absl::Milliseconds(250);
   absl::Duration silent_after = absl::Seconds(1);
   absl::Duration peer_timeout = absl::Seconds(3);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "common/address.h"
 #include "common/options.h"
 #include "common/shutdown.h"
 #include "common/status_macros.h"
@@ -26,6 +27,11 @@ absl::Status Run(int argc, char** argv) {
   BATON_ASSIGN_OR_RETURN(const OptionSet::Outcome outcome, set.Parse(argc, argv));
   if (outcome == OptionSet::Outcome::kHelpShown) return absl::OkStatus();
   BATON_RETURN_IF_ERROR(options.Finalize("prefill", /*needs_secret=*/true));
+  // It does not listen for handoffs, but UCX opens ports all the same: where the router comes in, and nowhere else.
+  if (options.transport.local_host.empty()) {
+    BATON_ASSIGN_OR_RETURN(const HostPort listen, ParseHostPort(options.listen));
+    options.transport.local_host = listen.host;
+  }
   BATON_RETURN_IF_ERROR(InitLogging(options.log, options.worker_id));
   ShutdownSignal signal;
 

@@ -158,16 +158,24 @@ void PrefillEngine::RunStep(const std::vector<Share>& plan) {
   }
 
   const absl::Status status = runner_.Run(entries, [&](int layer) {
+    bool wanted = false;
     for (size_t i = 0; i < jobs.size(); ++i) {
-      const Job& job = *jobs[i];
+      Job& job = *jobs[i];
+      // A step may take seconds: who cancels is not made to wait for its end.
+      if (job.sink->cancelled()) Cancel(job.sequence.key());
+      if (job.state == State::kReleasing) continue;
+      wanted = true;
       if (pages_complete[i] == job.pages_put) continue;
       parts_.sender->PutLayer(
           job.sequence.key(), layer, job.pages_put,
           std::span(job.sequence.page_ids()).subspan(job.pages_put, pages_complete[i] - job.pages_put));
     }
+    return wanted;
   });
+  if (absl::IsCancelled(status)) return;  // and so is each of its jobs
   if (!status.ok()) {
     for (Job* job : jobs) {
+      if (job->state == State::kReleasing) continue;
       Fail(*job, v1::ATTEMPT_FAILURE_INTERNAL, status);
       Release(*job, /*finished=*/false);
     }
@@ -181,6 +189,7 @@ void PrefillEngine::RunStep(const std::vector<Share>& plan) {
   UpdateMean(parts_.load->step_seconds, seconds);
   UpdateMean(parts_.load->prefill_tokens_per_second, tokens / std::max(seconds, 1e-9));
   for (size_t i = 0; i < jobs.size(); ++i) {
+    if (jobs[i]->state == State::kReleasing) continue;
     jobs[i]->pages_put = pages_complete[i];
     if (entries[i].sampled.has_value()) OnFirstToken(*jobs[i], *entries[i].sampled);
   }
@@ -239,8 +248,12 @@ void PrefillEngine::OnHandedOver(const AttemptKey& key, const HandoffStats& stat
 void PrefillEngine::OnHandoffFailed(const AttemptKey& key, const absl::Status& why) {
   Job* job = jobs_.Find(key);
   if (job == nullptr || job->state == State::kReleasing) return;
-  parts_.metrics->transfer_failures.Increment();
-  Fail(*job, HandoffFailureCause(why), why);
+  const v1::AttemptFailure cause = HandoffFailureCause(why);
+  // A refusal is a decode worker's answer, not a transfer's fault.
+  if (cause == v1::ATTEMPT_FAILURE_PEER_LOST || cause == v1::ATTEMPT_FAILURE_REVOKED) {
+    parts_.metrics->transfer_failures.Increment();
+  }
+  Fail(*job, cause, why);
   jobs_.Erase(key);  // the sender no longer reads its pages
 }
 
@@ -254,7 +267,8 @@ void PrefillEngine::Fail(Job& job, v1::AttemptFailure cause, const absl::Status&
   job.sink->Write(std::move(event), /*last=*/true);
 }
 
-// The handoff, if there is one, ends from our side; the pages stay until the transport no longer reads them.
+// The handoff, if there is one, ends from our side. The job, and its pages, stay until the transport no longer reads
+// them and the step that may be writing them is over.
 void PrefillEngine::Release(Job& job, bool finished) {
   const AttemptKey key = job.sequence.key();
   if (job.state == State::kWaiting) {

@@ -1,14 +1,10 @@
 #include "router/model_assets.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 
@@ -80,22 +76,6 @@ void LoadChatTemplate(std::string_view text, ModelAssets& assets) {
 }
 
 }  // namespace
-
-std::string AssetsFingerprint(const AssetFiles& files) {
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
-  EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr);
-  for (const auto& [name, content] : files) {
-    EVP_DigestUpdate(context.get(), name.c_str(), name.size() + 1);
-    std::array<unsigned char, 8> size;
-    for (int i = 0; i < 8; ++i) size[i] = static_cast<unsigned char>(uint64_t{content.size()} >> (56 - 8 * i));
-    EVP_DigestUpdate(context.get(), size.data(), size.size());
-    EVP_DigestUpdate(context.get(), content.data(), content.size());
-  }
-  std::array<char, EVP_MAX_MD_SIZE> digest;
-  unsigned length = 0;
-  EVP_DigestFinal_ex(context.get(), reinterpret_cast<unsigned char*>(digest.data()), &length);
-  return absl::BytesToHexString(absl::string_view(digest.data(), length));
-}
 
 absl::StatusOr<std::shared_ptr<const ModelAssets>> ModelAssets::Build(const std::string& fingerprint,
                                                                       const AssetFiles& files) {

@@ -4,7 +4,6 @@
 // Immutable after Build, so thread-safe.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,17 +11,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/formats/generation_config.h"
+#include "engine/tokenizer/asset_files.h"
 #include "engine/tokenizer/chat_template.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace baton::router {
-
-// File name to content: tokenizer.json, and if the model has them tokenizer_config.json, generation_config.json and
-// chat_template.jinja. Others count for the fingerprint only.
-using AssetFiles = std::map<std::string, std::string>;
-
-// SHA-256 (hex) over, for each file in the order of names: name, NUL, size as 8 bytes big-endian, content.
-std::string AssetsFingerprint(const AssetFiles& files);
 
 struct ModelAssets {
   std::string fingerprint;

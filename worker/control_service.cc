@@ -1,13 +1,11 @@
 #include "worker/control_service.h"
 
-#include <openssl/evp.h>
 #include <pthread.h>
 
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/clock.h"
@@ -28,23 +26,7 @@ bool KeepNewest(v1::WorkerStatus& last, v1::WorkerStatus& next) {
 
 }  // namespace
 
-std::string AssetsFingerprint(const std::vector<ModelAsset>& assets) {
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> sha(EVP_MD_CTX_new(), EVP_MD_CTX_free);
-  EVP_DigestInit_ex(sha.get(), EVP_sha256(), nullptr);
-  for (const ModelAsset& asset : assets) {
-    EVP_DigestUpdate(sha.get(), asset.name.c_str(), asset.name.size() + 1);
-    unsigned char size[8];
-    for (int i = 0; i < 8; ++i) size[i] = static_cast<unsigned char>(uint64_t{asset.content.size()} >> (56 - 8 * i));
-    EVP_DigestUpdate(sha.get(), size, sizeof(size));
-    EVP_DigestUpdate(sha.get(), asset.content.data(), asset.content.size());
-  }
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int digest_bytes = 0;
-  EVP_DigestFinal_ex(sha.get(), digest, &digest_bytes);
-  return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(digest), digest_bytes));
-}
-
-ControlService::ControlService(std::vector<ModelAsset> assets, std::function<v1::WorkerStatus()> snapshot)
+ControlService::ControlService(AssetFiles assets, std::function<v1::WorkerStatus()> snapshot)
     : assets_(std::move(assets)), fingerprint_(AssetsFingerprint(assets_)), snapshot_(std::move(snapshot)) {
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "status");
@@ -138,14 +120,16 @@ grpc::ServerWriteReactor<v1::ModelAssetPiece>* ControlService::GetModelAssets(
                                                    "\", this worker has \"", fingerprint_, "\"")});
   }
   auto stream = std::make_shared<EventStream<v1::ModelAssetPiece>>();
-  for (size_t i = 0; i < assets_.size(); ++i) {
-    std::string_view rest = assets_[i].content;
+  size_t files_left = assets_.size();
+  for (const auto& [name, content] : assets_) {
+    --files_left;
+    std::string_view rest = content;
     do {
       v1::ModelAssetPiece piece;
-      piece.set_name(assets_[i].name);
+      piece.set_name(name);
       piece.set_data(std::string(rest.substr(0, kPieceBytes)));
       rest.remove_prefix(piece.data().size());
-      const bool last = rest.empty() && i + 1 == assets_.size();
+      const bool last = rest.empty() && files_left == 0;
       stream->Write(std::move(piece), last);
     } while (!rest.empty());
   }

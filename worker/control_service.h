@@ -13,24 +13,15 @@
 #include "absl/time/time.h"
 #include "baton/v1/worker.grpc.pb.h"
 #include "common/mutex.h"
+#include "engine/tokenizer/asset_files.h"
 #include "worker/event_stream.h"
 
 namespace baton {
 
-// A file of the model folder that routers need, by name.
-struct ModelAsset {
-  std::string name;
-  std::string content;
-};
-
-// SHA-256 (hex) over, for each asset in order of name: the name, a zero byte, its size as 8 bytes big endian, its
-// content.
-std::string AssetsFingerprint(const std::vector<ModelAsset>& assets);
-
 class ControlService final : public v1::WorkerControl::CallbackService {
  public:
-  // `snapshot` is called on several threads and must be quick. `assets` are sorted by name.
-  ControlService(std::vector<ModelAsset> assets, std::function<v1::WorkerStatus()> snapshot);
+  // `snapshot` is called on several threads and must be quick.
+  ControlService(AssetFiles assets, std::function<v1::WorkerStatus()> snapshot);
   ~ControlService() override;
 
   // The state changed: tell all watchers now.
@@ -53,7 +44,7 @@ class ControlService final : public v1::WorkerControl::CallbackService {
 
   void Loop();
 
-  const std::vector<ModelAsset> assets_;
+  const AssetFiles assets_;
   const std::string fingerprint_;
   const std::function<v1::WorkerStatus()> snapshot_;
   Mutex mutex_;

@@ -7,6 +7,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/support/server_callback.h>
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -47,6 +48,8 @@ class EventStream final : public EventSink<Event> {
     if (to_finish != nullptr) to_finish->Finish(grpc::Status::OK);
   }
 
+  bool cancelled() const override { return cancelled_; }
+
  private:
   class Reactor final : public grpc::ServerWriteReactor<Event> {
    public:
@@ -80,6 +83,7 @@ class EventStream final : public EventSink<Event> {
 
   // True when the attempt is still running: its owner must be told.
   bool Cancel() {
+    cancelled_ = true;
     Reactor* to_finish = nullptr;
     bool was_running = false;
     {
@@ -126,6 +130,7 @@ class EventStream final : public EventSink<Event> {
   }
 
   const Merge merge_;
+  std::atomic<bool> cancelled_ = false;
   Mutex mutex_;
   Reactor* reactor_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::deque<Event> queue_ ABSL_GUARDED_BY(mutex_);

@@ -42,8 +42,7 @@ absl::StatusOr<std::unique_ptr<WorkerHost>> WorkerHost::Create(const WorkerOptio
   BATON_ASSIGN_OR_RETURN(host->metrics_server_, MetricsServer::Start(options.metrics_listen));
   host->metrics_ =
       std::make_unique<WorkerMetrics>(host->metrics_server_->registry(), options.model_name, RoleName(role));
-  BATON_ASSIGN_OR_RETURN(const auto texts, LoadTextAssets(options.model));
-  for (const auto& [name, content] : texts) host->assets_.push_back({name, content});
+  BATON_ASSIGN_OR_RETURN(host->assets_, LoadTextAssets(options.model));
   host->assets_fingerprint_ = AssetsFingerprint(host->assets_);
 
   const absl::Time start = absl::Now();

@@ -66,7 +66,7 @@ class WorkerHost {
   const WorkerOptions options_;
   const v1::WorkerRole role_;
   const uint64_t epoch_;
-  std::vector<ModelAsset> assets_;
+  AssetFiles assets_;
   std::string assets_fingerprint_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<MetricsServer> metrics_server_;

@@ -56,16 +56,17 @@ WorkerMetrics::WorkerMetrics(const Builder& make)
       prompt_tokens(make.Counter("baton_prompt_tokens_total", "Prompt tokens computed here")),
       generated_tokens(make.Counter("baton_generated_tokens_total", "Tokens sampled here")),
       transfer_bytes(make.Counter("baton_kv_transfer_bytes_total", "KV bytes handed over")),
-      transfer_failures(make.Counter("baton_kv_transfer_failures_total", "Handoffs that failed")),
+      transfer_failures(
+          make.Counter("baton_kv_transfer_failures_total", "Handoffs that were cut off or lost, refusals not counted")),
       running_sequences(make.Gauge("baton_running_sequences", "Sequences holding pages")),
       waiting_sequences(make.Gauge("baton_waiting_sequences", "Requests that wait")),
-      attempts_(make.Counters("baton_attempts_total", "Attempts by how they ended here")),
+      attempts_(make.Counters("baton_attempts_total", "Attempts ended here, by cause")),
       pages_free_(make.Pages("free")),
       pages_used_(make.Pages("used")),
       pages_cached_(make.Pages("cached")),
       pages_quarantined_(make.Pages("quarantined")) {}
 
-void WorkerMetrics::AttemptEnded(const std::string& outcome) { attempts_.Add({{"outcome", outcome}}).Increment(); }
+void WorkerMetrics::AttemptEnded(const std::string& cause) { attempts_.Add({{"cause", cause}}).Increment(); }
 
 void WorkerMetrics::SetPages(const PageCounts& counts) {
   pages_free_.Set(counts.free);

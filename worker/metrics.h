@@ -27,8 +27,8 @@ struct WorkerMetrics {
   prometheus::Gauge& running_sequences;
   prometheus::Gauge& waiting_sequences;
 
-  void AttemptEnded(const std::string& outcome);  // baton_attempts_total{outcome}
-  void SetPages(const PageCounts& counts);        // baton_pages{state}
+  void AttemptEnded(const std::string& cause);  // baton_attempts_total{cause}
+  void SetPages(const PageCounts& counts);      // baton_pages{state}
 
  private:
   class Builder;

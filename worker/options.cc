@@ -84,6 +84,9 @@ void WorkerOptions::AddTo(OptionSet& set) {
   set.Add("max-sequences", &schedule.max_sequences, "sequences in progress at once", 1, 1 << 16);
   set.Add("max-queue", &max_queue, "requests that may wait", 1, 1 << 20);
   set.AddChoice("transport", &transport.path, {"auto", "tcp", "shm"}, "path that KV pages take between workers");
+  set.Add("handoff-host", &transport.local_host,
+          "address of this host whose network device handoffs go through, and no other (default: that of the address "
+          "listened on)");
   set.Add("secret-file", &secret_file, "file with the secret that all workers share (default: $BATON_SECRET)");
   set.Add("heartbeat-interval", &transport.heartbeat_interval, "between workers", absl::Milliseconds(10),
           absl::Seconds(60));

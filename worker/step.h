@@ -27,7 +27,8 @@ class StepRunner {
   // Both must outlive the runner.
   StepRunner(Model* model, PagePool* pool) : model_(*model), pool_(*pool) {}
 
-  // On success every entry's KV has advanced. On failure nothing has.
+  // On success every entry's KV has advanced. On failure nothing has, nor when `layer_done` called the step off
+  // (CANCELLED).
   absl::Status Run(std::vector<StepEntry>& entries, const LayerDone& layer_done);
 
  private:

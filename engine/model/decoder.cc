@@ -39,7 +39,7 @@ absl::Status Decoder::Forward(std::span<const SequenceInput> batch, PagePool& po
     const LayerWeights& weights = weights_.layers[layer];
     const KvLayer kv = {pool.block(layer, PageId{0}), &kv_layout_};
     WriteLayerKv(weights, rows, kv);
-    if (layer_done) layer_done(layer);
+    if (layer_done && !layer_done(layer)) return absl::CancelledError("the pass was called off");
     if (layer + 1 < config_.layers) {
       backend_->Attention(*s.qkv, config_.heads, rows.sequences, kv, *s.attention);
       AddAttentionOutput(weights, *s.attention, *s.residual, rows.rows());

@@ -62,8 +62,9 @@ struct ForwardOutput {
 };
 
 // Called on the thread that called Forward once K and V of `layer` are in the pages for every sequence of the batch,
-// while the rest of the pass is still to come. What streams KV out hangs here: it must return quickly.
-using LayerDone = std::function<void(int layer)>;
+// while the rest of the pass is still to come. What streams KV out hangs here: it must return quickly. False ends the
+// pass: nobody wants its results any more.
+using LayerDone = std::function<bool(int layer)>;
 
 class Model {
  public:
@@ -80,7 +81,8 @@ class Model {
   virtual size_t weight_bytes() const = 0;
 
   // Runs `batch` against `pool` (of this model's kv_layout()). Not thread-safe: one call at a time. Fails with
-  // INVALID_ARGUMENT, and computes nothing, when a token, position or page is out of range.
+  // INVALID_ARGUMENT, and computes nothing, when a token, position or page is out of range; with
+  // CANCELLED when `layer_done` said so.
   virtual absl::Status Forward(std::span<const SequenceInput> batch, PagePool& pool, const LayerDone& layer_done,
                                ForwardOutput& output) = 0;
 };

@@ -137,6 +137,8 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
  private:
   struct Peer {
     std::string worker_id;  // empty until it has said a Hello that fits
+    uint64_t epoch = 0;
+    PeerState state = PeerState::kAlive;
     bool greeted() const { return !worker_id.empty(); }
   };
   // What is left to do once the lock is released.
@@ -246,11 +248,18 @@ void ReceiverEndpoint::Greet(PeerId id, const handoff::Hello& hello, Effects* ef
     transport_->Send(id, handoff::Encode(welcome));
     return;
   }
+  // A worker has one connection to us. Another of the same process is one that it lost; one of another process is of a
+  // former one, unless that is alive: then two workers were given one name.
   for (const auto& [other_id, other] : peers_) {
-    // A worker has one connection to us. An older one is of a former process, or the worker has lost it.
-    if (other.worker_id == hello.worker_id) transport_->Disconnect(other_id);
+    if (other.worker_id != hello.worker_id) continue;
+    if (other.epoch != hello.epoch && other.state == PeerState::kAlive) {
+      welcome.error = absl::StrCat("another worker with the id ", hello.worker_id, " is connected");
+      transport_->Send(id, handoff::Encode(welcome));
+      return;
+    }
+    transport_->Disconnect(other_id);
   }
-  peers_[id].worker_id = hello.worker_id;
+  peers_[id] = {.worker_id = hello.worker_id, .epoch = hello.epoch};
   transport_->Send(id, handoff::Encode(welcome));
   ApplyLocked(handoff::Receiver::PeerUp{id}, effects);
 }
@@ -259,7 +268,11 @@ void ReceiverEndpoint::OnPeerState(PeerId peer, PeerState state, const absl::Sta
   Effects effects;
   {
     MutexLock lock(mutex_);
-    if (state == PeerState::kRevoked) peers_.erase(peer);
+    if (state == PeerState::kRevoked) {
+      peers_.erase(peer);
+    } else if (const auto it = peers_.find(peer); it != peers_.end()) {
+      it->second.state = state;
+    }
     ApplyLocked(handoff::Receiver::PeerChanged{peer, state, why}, &effects);
   }
   Finish(std::move(effects));

@@ -16,11 +16,6 @@ namespace {
 
 constexpr uint32_t kVersion = 1;
 
-PeerId NextPeerId() {
-  static std::atomic<uint64_t> next = 1;
-  return PeerId{next++};
-}
-
 absl::Status PeerGone(PeerId peer) {
   return absl::UnavailableError(absl::StrCat("peer ", static_cast<uint64_t>(peer), " is not connected"));
 }

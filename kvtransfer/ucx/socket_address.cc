@@ -1,17 +1,33 @@
 #include "kvtransfer/ucx/socket_address.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 
 #include <array>
 #include <cstring>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "common/address.h"
 #include "common/status_macros.h"
 
 namespace baton {
+namespace {
+
+// Of the same family.
+bool SameHost(const sockaddr& a, const SocketAddress& b) {
+  if (a.sa_family == AF_INET6) {
+    return std::memcmp(&reinterpret_cast<const sockaddr_in6&>(a).sin6_addr,
+                       &reinterpret_cast<const sockaddr_in6&>(b.storage).sin6_addr, sizeof(in6_addr)) == 0;
+  }
+  return reinterpret_cast<const sockaddr_in&>(a).sin_addr.s_addr ==
+         reinterpret_cast<const sockaddr_in&>(b.storage).sin_addr.s_addr;
+}
+
+}  // namespace
 
 std::string SocketAddress::ToString() const {
   std::array<char, INET6_ADDRSTRLEN> host{};
@@ -58,6 +74,20 @@ absl::StatusOr<SocketAddress> ResolveAddress(const std::string& address, bool nu
   result.bytes = found->ai_addrlen;
   freeaddrinfo(found);
   return result;
+}
+
+absl::StatusOr<std::string> DeviceOf(const SocketAddress& address) {
+  if (address.IsAnyHost()) return "";
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return absl::UnavailableError("the network devices of this host cannot be listed");
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(all, &freeifaddrs);
+  for (const ifaddrs* entry = all; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != address.storage.ss_family) continue;
+    // All of 127.0.0.0/8 is the loopback device's, whatever the address it has.
+    const bool both_loopback = address.IsLoopback() && (entry->ifa_flags & IFF_LOOPBACK) != 0;
+    if (both_loopback || SameHost(*entry->ifa_addr, address)) return entry->ifa_name;
+  }
+  return absl::NotFoundError(absl::StrCat("no network device of this host has the address ", address.ToString()));
 }
 
 }  // namespace baton

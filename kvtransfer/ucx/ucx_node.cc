@@ -1,7 +1,6 @@
 #include "kvtransfer/ucx/ucx_node.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -14,17 +13,12 @@
 namespace baton {
 namespace {
 
-constexpr size_t kMaxPending = 64;  // connections that have not proven to hold the secret, at a time
+constexpr int kMaxStrangers = 64;   // accepted connections that have not proven to hold the secret, at a time
 constexpr size_t kMaxLookups = 16;  // of names, at a time
 constexpr int kProgressBatch = 64;
 constexpr int kBusyRounds = 16;  // rounds of work between looks at the descriptors
 constexpr absl::Duration kCloseTimeout = absl::Seconds(1);
 constexpr absl::Duration kCloseStep = absl::Milliseconds(20);
-
-PeerId NextPeerId() {
-  static std::atomic<uint64_t> next = 1;
-  return PeerId{next++};
-}
 
 absl::StatusOr<std::string> AdvertisedAddress(const TransportOptions& options, const SocketAddress& bound) {
   if (options.advertise_address.empty()) {
@@ -36,6 +30,17 @@ absl::StatusOr<std::string> AdvertisedAddress(const TransportOptions& options, c
   if (advertised.port != 0) return options.advertise_address;
   const std::string host = options.advertise_address.substr(0, options.advertise_address.rfind(':'));
   return absl::StrCat(host, ":", bound.port());
+}
+
+// The device whose address peers use, if they use one.
+absl::StatusOr<std::string> NetworkDevice(const TransportOptions& options, const IntroductionListener* listener) {
+  if (!options.local_host.empty()) {
+    const bool v6 = options.local_host.find(':') != std::string::npos;
+    const std::string with_port = v6 ? absl::StrCat("[", options.local_host, "]:0") : options.local_host + ":0";
+    BATON_ASSIGN_OR_RETURN(const SocketAddress address, ResolveAddress(with_port, /*numeric_only=*/false));
+    return DeviceOf(address);
+  }
+  return listener != nullptr ? DeviceOf(listener->bound()) : "";
 }
 
 }  // namespace
@@ -50,17 +55,21 @@ absl::StatusOr<std::unique_ptr<UcxNode>> UcxNode::Create(const TransportOptions&
     BATON_ASSIGN_OR_RETURN(node->address_, AdvertisedAddress(options, node->listener_->bound()));
     BATON_RETURN_IF_ERROR(node->poller_.Add(node->listener_->fd(), Poller::Trigger::kEdge));
   }
-  const bool loopback_only = node->listener_ != nullptr && node->listener_->bound().IsLoopback();
-  BATON_ASSIGN_OR_RETURN(node->worker_, UcxWorker::Create(loopback_only));
-  BATON_ASSIGN_OR_RETURN(node->worker_address_, node->worker_->Address());
+  BATON_ASSIGN_OR_RETURN(const std::string device, NetworkDevice(options, node->listener_.get()));
+  BATON_ASSIGN_OR_RETURN(node->messages_, UcxWorker::Create(UcxUse::kMessages, device));
+  BATON_ASSIGN_OR_RETURN(node->worker_address_, node->messages_->Address());
   BATON_RETURN_IF_ERROR(node->poller_.Add(node->wake_->fd(), Poller::Trigger::kLevel));
-  BATON_RETURN_IF_ERROR(node->poller_.Add(node->worker_->event_fd(), Poller::Trigger::kLevel));
+  BATON_RETURN_IF_ERROR(node->poller_.Add(node->messages_->event_fd(), Poller::Trigger::kLevel));
+  if (options.path == "shm" || (options.path == "auto" && UcxMayShareMemory())) {
+    BATON_ASSIGN_OR_RETURN(node->memory_, UcxWorker::Create(UcxUse::kMemory, /*device=*/""));
+    BATON_RETURN_IF_ERROR(node->poller_.Add(node->memory_->event_fd(), Poller::Trigger::kLevel));
+  }
   ucp_am_handler_param_t handler{};
   handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
   handler.id = kFrameHandlerId;
   handler.cb = &UcxNode::OnFrame;
   handler.arg = node.get();
-  const ucs_status_t status = ucp_worker_set_am_recv_handler(node->worker_->handle(), &handler);
+  const ucs_status_t status = ucp_worker_set_am_recv_handler(node->messages_->handle(), &handler);
   if (status != UCS_OK) return UcxError(status, "setting the UCX message handler");
   return node;
 }
@@ -80,17 +89,18 @@ UcxNode::~UcxNode() {
 
 absl::StatusOr<TransportMemory> UcxNode::AllocateRegion(size_t bytes) {
   if (thread_.joinable()) return absl::FailedPreconditionError("regions must be allocated before the transport starts");
-  return worker_->AllocateRegion(bytes);
+  return region_owner().AllocateRegion(bytes);
 }
 
 absl::Status UcxNode::Start(TransportEvents* events) {
   if (thread_.joinable()) return absl::FailedPreconditionError("the transport was started before");
   Identity identity = LocalIdentity();
-  identity.region_bytes = worker_->region().bytes;
-  identity.shares_memory = options_.path == "tcp" ? 0 : 1;
+  identity.region_bytes = region_owner().region().bytes;
+  identity.shares_memory = memory_ != nullptr ? 1 : 0;
   context_.emplace(UcxPeerContext{
       .options = options_,
-      .worker = *worker_,
+      .memory = memory_.get(),
+      .region = region_owner().region(),
       .events = events,
       .identity = identity,
       .watch = [this](int fd) { static_cast<void>(poller_.Add(fd, Poller::Trigger::kEdge).ok()); },
@@ -138,7 +148,10 @@ void UcxNode::CloseAll() {
   advance_until(SteadyClock::now() + kCloseTimeout / 4, [this] { return peers_.empty(); });
   for (const auto& [id, peer] : peers_) peer->Abort();
   advance_until(SteadyClock::now() + kCloseTimeout, [&] { return std::all_of(peers_.begin(), peers_.end(), drained); });
-  if (!std::all_of(peers_.begin(), peers_.end(), drained)) worker_->Abandon();
+  if (!std::all_of(peers_.begin(), peers_.end(), drained)) {
+    messages_->Abandon();
+    if (memory_ != nullptr) memory_->Abandon();
+  }
   peers_.clear();
   by_session_.clear();
   lookups_.clear();
@@ -146,7 +159,8 @@ void UcxNode::CloseAll() {
 
 bool UcxNode::RunOnce() {
   bool worked = false;
-  for (int i = 0; i < kProgressBatch && worker_->Progress(); ++i) worked = true;
+  for (int i = 0; i < kProgressBatch && messages_->Progress(); ++i) worked = true;
+  if (memory_ != nullptr) worked |= memory_->Progress();
   wake_->Drain();
   worked |= tasks_->RunDue();
   if (std::exchange(check_descriptors_, false)) CheckDescriptors();
@@ -155,7 +169,7 @@ bool UcxNode::RunOnce() {
 }
 
 void UcxNode::SleepUntil(SteadyTime deadline) {
-  if (!worker_->Arm()) return;
+  if (!messages_->Arm() || (memory_ != nullptr && !memory_->Arm())) return;
   poller_.WaitUntil(deadline);
   check_descriptors_ = true;
 }
@@ -200,7 +214,9 @@ std::string UcxNode::PathName(PeerId peer) const {
 void UcxNode::AcceptConnections() {
   if (listener_ == nullptr) return;
   while (std::optional<FileDescriptor> socket = listener_->Accept()) {
-    if (pending_.size() >= kMaxPending) continue;  // closes it
+    const auto strangers = std::count_if(pending_.begin(), pending_.end(),
+                                         [](const Pending& pending) { return pending.connected == nullptr; });
+    if (strangers >= kMaxStrangers) continue;  // closes it
     AddPending({.introduction = Introduction::Accept(*std::move(socket), options_.secret, worker_address_),
                 .deadline = {},
                 .address = "",
@@ -242,7 +258,7 @@ void UcxNode::OnIntroduced(Pending pending, const Introduced& introduced) {
   absl::StatusOr<std::unique_ptr<UcxChannel>> channel =
       introduced.worker_address == worker_address_
           ? absl::InvalidArgumentError("a transport cannot connect to itself")
-          : UcxChannel::Create(worker_->handle(), introduced.worker_address, introduced.session);
+          : UcxChannel::Create(messages_->handle(), introduced.worker_address, introduced.session);
   if (!channel.ok()) {
     if (pending.connected != nullptr) pending.connected(channel.status());
     return;

@@ -73,7 +73,7 @@ void UcxPeer::OnIdentity(std::string_view payload) {
   absl::StatusOr<RegionOffer> offer = MakeOffer(*theirs_);
   if (offer.ok()) {
     offered_ = true;
-    channel_->Send(FrameType::kOffer, EncodeOffer(*offer), reinterpret_cast<uint64_t>(context_->worker.region().data));
+    channel_->Send(FrameType::kOffer, EncodeOffer(*offer), reinterpret_cast<uint64_t>(context_->region.data));
   } else {
     no_shared_memory_ = offer.status();
     channel_->Send(FrameType::kOffer);
@@ -82,24 +82,24 @@ void UcxPeer::OnIdentity(std::string_view payload) {
 
 // Only to a peer whose death we will see, because nothing else ends its access.
 absl::StatusOr<RegionOffer> UcxPeer::MakeOffer(const Identity& theirs) {
-  if (context_->identity.shares_memory == 0 || theirs.shares_memory == 0) {
+  if (context_->memory == nullptr || theirs.shares_memory == 0) {
     return absl::FailedPreconditionError("shared memory is turned off");
   }
   BATON_RETURN_IF_ERROR(CheckSameHost(context_->identity, theirs));
   BATON_ASSIGN_OR_RETURN(process_, ProcessWatch::Open(theirs.pid, theirs.start_time));
   context_->watch(process_->fd());
   RegionOffer offer;
-  BATON_ASSIGN_OR_RETURN(offer.remote_key, context_->worker.RegionKey());
-  BATON_ASSIGN_OR_RETURN(offer.worker_address, context_->worker.Address());
+  BATON_ASSIGN_OR_RETURN(offer.remote_key, context_->memory->RegionKey());
+  BATON_ASSIGN_OR_RETURN(offer.worker_address, context_->memory->Address());
   return offer;
 }
 
 void UcxPeer::OnOffer(const FrameHeader& header, std::string_view payload) {
   if (!theirs_.has_value() || ready_sent_) return OnUnexpected("an offer out of order");
-  if (!payload.empty() && context_->identity.shares_memory != 0) {
+  if (!payload.empty() && context_->memory != nullptr) {
     const std::optional<RegionOffer> offer = ParseOffer(payload);
     if (!offer.has_value()) return OnUnexpected("a malformed offer");
-    absl::StatusOr<std::unique_ptr<ShmPath>> path = ShmPath::Attach(context_->worker.handle(), *offer, header.a);
+    absl::StatusOr<std::unique_ptr<ShmPath>> path = ShmPath::Attach(context_->memory->handle(), *offer, header.a);
     if (path.ok()) {
       puts_.UseSharedMemory(*std::move(path));
     } else {
@@ -200,7 +200,7 @@ void UcxPeer::OnMessagePart(const FrameHeader& header, std::string_view part) {
 
 // The write happens here and nowhere else: once we are leaving, nothing of the peer lands.
 void UcxPeer::OnPut(const FrameHeader& header, std::string_view data) {
-  const TransportMemory region = context_->worker.region();
+  const TransportMemory region = context_->region;
   const bool inside = data.size() <= region.bytes && header.b <= region.bytes - data.size();
   if (data.empty() || !inside) return OnUnexpected("a write outside of our region");
   if (context_->events == nullptr || !context_->events->AllowWrite(id_, header.a, header.b, data.size())) {

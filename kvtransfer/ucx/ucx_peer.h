@@ -45,7 +45,8 @@ namespace baton {
 // What a peer needs of the node that owns it.
 struct UcxPeerContext {
   const TransportOptions& options;
-  UcxWorker& worker;
+  UcxWorker* memory = nullptr;        // null: no shared memory
+  TransportMemory region;             // ours
   TransportEvents* events = nullptr;  // null while the transport is being destroyed: nobody is told anything any more
   Identity identity;                  // ours
   std::function<void(int fd)> watch;  // has CheckProcess called when `fd` is readable

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/status_macros.h"
 
 extern "C" void ucs_debug_disable_signals(void);  // exported by libucs, in no installed header
@@ -12,17 +13,17 @@ extern "C" void ucs_debug_disable_signals(void);  // exported by libucs, in no i
 namespace baton {
 namespace {
 
-bool UserSet(const std::string& variable) {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment
-  return std::getenv(variable.c_str()) != nullptr;
+// Null if the user did not set it.
+const char* UserSetting(const char* variable) {
+  return std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here changes the environment
 }
 
 // Process-wide settings, which UCX applies when it is loaded: its crash handlers would hide ours and the sanitizers',
 // and it prints to stdout what we report ourselves.
 void ConfigureLibrary() {
   static const bool once = [] {
-    if (!UserSet("UCX_HANDLE_ERRORS")) ucs_debug_disable_signals();
-    if (!UserSet("UCX_LOG_LEVEL")) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
+    if (UserSetting("UCX_HANDLE_ERRORS") == nullptr) ucs_debug_disable_signals();
+    if (UserSetting("UCX_LOG_LEVEL") == nullptr) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
     return true;
   }();
   static_cast<void>(once);
@@ -33,8 +34,8 @@ struct Setting {
   const char* name;
   const char* value;
 };
-constexpr Setting kSettings[] = {
-    {"UCX_TLS", "TLS", "tcp,posix,sysv"},
+constexpr Setting kMessageSettings[] = {
+    {"UCX_TLS", "TLS", "tcp"},
     // A frame travels as one fragment (frame.h): the receiver copies it once, to where it belongs.
     {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "256k"},
     {"UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "256k"},
@@ -44,29 +45,37 @@ constexpr Setting kSettings[] = {
     // We send heartbeats of our own; a stopped peer on shared memory must find its connection when it returns.
     {"UCX_KEEPALIVE_INTERVAL", "KEEPALIVE_INTERVAL", "inf"},
 };
-
-constexpr Setting kLoopbackOnly = {"UCX_NET_DEVICES", "NET_DEVICES", "lo"};
+// Not for the user to override: UCX_TLS is about messages.
+constexpr Setting kMemorySettings[] = {{nullptr, "TLS", "posix,sysv"}};
 
 absl::Status Apply(const Setting& setting, ucp_config_t* config) {
-  if (UserSet(setting.variable)) return absl::OkStatus();
+  if (setting.variable != nullptr && UserSetting(setting.variable) != nullptr) return absl::OkStatus();
   const ucs_status_t status = ucp_config_modify(config, setting.name, setting.value);
   return status == UCS_OK ? absl::OkStatus() : UcxError(status, absl::StrCat("setting UCX's ", setting.name));
 }
 
-absl::StatusOr<ucp_context_h> CreateContext(bool loopback_only) {
+absl::Status Configure(UcxUse use, const std::string& device, ucp_config_t* config) {
+  absl::Status applied;
+  if (use == UcxUse::kMemory) {
+    for (const Setting& setting : kMemorySettings) applied.Update(Apply(setting, config));
+    return applied;
+  }
+  for (const Setting& setting : kMessageSettings) applied.Update(Apply(setting, config));
+  if (!device.empty()) applied.Update(Apply({"UCX_NET_DEVICES", "NET_DEVICES", device.c_str()}, config));
+  return applied;
+}
+
+absl::StatusOr<ucp_context_h> CreateContext(UcxUse use, const std::string& device) {
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
   if (status != UCS_OK) return UcxError(status, "reading the UCX configuration");
-  absl::Status applied;
-  for (const Setting& setting : kSettings) applied.Update(Apply(setting, config));
-  if (loopback_only) applied.Update(Apply(kLoopbackOnly, config));
-  if (!applied.ok()) {
+  if (absl::Status applied = Configure(use, device, config); !applied.ok()) {
     ucp_config_release(config);
     return applied;
   }
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
-  params.features = UCP_FEATURE_AM | UCP_FEATURE_RMA | UCP_FEATURE_WAKEUP;
+  params.features = UCP_FEATURE_WAKEUP | (use == UcxUse::kMemory ? UCP_FEATURE_RMA : UCP_FEATURE_AM);
   params.name = "baton";
   ucp_context_h context = nullptr;
   status = ucp_init(&params, config, &context);
@@ -93,17 +102,30 @@ absl::Status UcxError(ucs_status_t status, const std::string& what) {
   }
 }
 
-absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Create(bool loopback_only) {
+bool UcxMayShareMemory() {
+  const char* const transports = UserSetting("UCX_TLS");
+  if (transports == nullptr) return true;
+  for (const absl::string_view name : absl::StrSplit(transports, ',')) {
+    for (const absl::string_view shared : {"all", "sm", "shm", "mm", "posix", "sysv"}) {
+      if (name == shared) return true;
+    }
+  }
+  return false;
+}
+
+absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Create(UcxUse use, const std::string& device) {
   ConfigureLibrary();
   std::unique_ptr<UcxWorker> worker(new UcxWorker);
-  BATON_ASSIGN_OR_RETURN(worker->context_, CreateContext(loopback_only));
+  BATON_ASSIGN_OR_RETURN(worker->context_, CreateContext(use, device));
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   ucs_status_t status = ucp_worker_create(worker->context_, &params, &worker->worker_);
   if (status != UCS_OK) return UcxError(status, "creating a UCX worker");
   status = ucp_worker_get_efd(worker->worker_, &worker->event_fd_);
-  if (status != UCS_OK) return UcxError(status, "getting the UCX event descriptor (does UCX_TLS name tcp?)");
+  if (status != UCS_OK)
+    return UcxError(status,
+                    "getting the UCX event descriptor (does UCX_TLS name a transport that can sleep, such as tcp?)");
   return worker;
 }
 

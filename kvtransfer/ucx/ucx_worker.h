@@ -5,6 +5,7 @@
 
 #include <ucp/api/ucp.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,10 +19,21 @@ namespace baton {
 // `what` failed with `status`, in words.
 absl::Status UcxError(ucs_status_t status, const std::string& what);
 
+// What a transport needs UCX for. Kept apart, so that a message never leaves through an endpoint made for memory: such
+// endpoints have no error handling, and UCX aborts the process when a tcp connection of theirs breaks at the wrong
+// time.
+enum class UcxUse : uint8_t {
+  kMessages,  // active messages over tcp, or what UCX_TLS names
+  kMemory,    // puts into memory that processes of one host share
+};
+
+// Whether the user lets UCX use shared memory; UCX_TLS may say otherwise.
+bool UcxMayShareMemory();
+
 class UcxWorker {
  public:
-  // `loopback_only`: other hosts cannot reach its sockets.
-  static absl::StatusOr<std::unique_ptr<UcxWorker>> Create(bool loopback_only);
+  // `device`: the network device it opens sockets on, which other devices' hosts cannot reach; empty: all.
+  static absl::StatusOr<std::unique_ptr<UcxWorker>> Create(UcxUse use, const std::string& device);
   ~UcxWorker();
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;

@@ -38,7 +38,7 @@ std::string Describe(const Token& token) {
 }
 
 template <typename Node>
-void Append(Block& block, int line, Node node) {
+void AddTo(Block& block, int line, Node node) {
   auto statement = std::make_unique<Statement>();
   statement->line = line;
   statement->node = std::move(node);
@@ -112,12 +112,12 @@ absl::StatusOr<Block> Parser::ParseBlock(std::initializer_list<std::string_view>
   while (Peek().kind != TokenKind::kEnd) {
     const int line = Peek().line;
     if (Peek().kind == TokenKind::kText) {
-      Append(block, line, Text{Take().text});
+      AddTo(block, line, Text{Take().text});
     } else if (Peek().kind == TokenKind::kVariableBegin) {
       Take();
       BATON_ASSIGN_OR_RETURN(ExprPtr value, ParseTupleOrExpression());
       BATON_RETURN_IF_ERROR(Expect(TokenKind::kVariableEnd, "'}}'"));
-      Append(block, line, Output{std::move(value)});
+      AddTo(block, line, Output{std::move(value)});
     } else {
       BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockBegin, "a statement"));
       for (const std::string_view end : ends) {
@@ -143,21 +143,21 @@ absl::Status Parser::ParseStatement(Block& block) {
   BATON_ASSIGN_OR_RETURN(const std::string name, TakeAnyName("a statement"));
   if (name == "if") {
     BATON_ASSIGN_OR_RETURN(If statement, ParseIf());
-    Append(block, line, std::move(statement));
+    AddTo(block, line, std::move(statement));
   } else if (name == "for") {
     BATON_ASSIGN_OR_RETURN(For statement, ParseFor());
-    Append(block, line, std::move(statement));
+    AddTo(block, line, std::move(statement));
   } else if (name == "set") {
     return ParseSet(line, block);
   } else if (name == "macro") {
     BATON_ASSIGN_OR_RETURN(MacroDefinition statement, ParseMacro());
-    Append(block, line, std::move(statement));
+    AddTo(block, line, std::move(statement));
   } else if (name == "generation") {
     BATON_ASSIGN_OR_RETURN(Block body, ParseBody("endgeneration"));
-    Append(block, line, Generation{std::move(body)});
+    AddTo(block, line, Generation{std::move(body)});
   } else if (name == "break" || name == "continue") {
     if (loops_ == 0) return SyntaxError(line, Concat("'", name, "' outside of a loop"));
-    Append(block, line, name == "break" ? LoopControl::kBreak : LoopControl::kContinue);
+    AddTo(block, line, name == "break" ? LoopControl::kBreak : LoopControl::kContinue);
     return Expect(TokenKind::kBlockEnd, "'%}'");
   } else if (std::find(kMissingStatements.begin(), kMissingStatements.end(), name) != kMissingStatements.end()) {
     return Missing(line, Concat("the statement '", name, "'"));
@@ -239,12 +239,12 @@ absl::Status Parser::ParseSet(int line, Block& block) {
   if (TakeOperator("=")) {
     if (statement.targets.empty()) return Unexpected("a variable");
     BATON_ASSIGN_OR_RETURN(statement.value, ParseTupleOrExpression());
-    Append(block, line, std::move(statement));
+    AddTo(block, line, std::move(statement));
     return Expect(TokenKind::kBlockEnd, "'%}'");
   }
   if (statement.unpacks) return Unexpected("'='");
   BATON_ASSIGN_OR_RETURN(SetBlock set_block, ParseSetBlock(std::move(statement.targets[0])));
-  Append(block, line, std::move(set_block));
+  AddTo(block, line, std::move(set_block));
   return absl::OkStatus();
 }
 

@@ -141,6 +141,7 @@ TEST_F(ForwardTest, ReportsEachLayerOnceItsKvIsComplete) {
       [&](int layer) {
         EXPECT_EQ(layer, static_cast<int>(when_done.size()));
         when_done.push_back(layer_bytes(layer));
+        return true;
       },
       output_));
 
@@ -148,6 +149,16 @@ TEST_F(ForwardTest, ReportsEachLayerOnceItsKvIsComplete) {
   ASSERT_EQ(when_done.size(), 2U);
   for (int layer = 0; layer < 2; ++layer) EXPECT_EQ(when_done[layer], layer_bytes(layer));
   EXPECT_NE(when_done[0], when_done[1]);
+}
+
+TEST_F(ForwardTest, EndsWhenALayersCallbackSaysSo) {
+  const PagedSequence sequence(*pool_, testing::RandomTokens(20, 67, 7), 20);
+  const SequenceInput input = sequence.Next(20, Want::kLastLogits);
+  int layers = 0;
+  const absl::Status status =
+      model_->Forward({&input, 1}, *pool_, [&](int /*layer*/) { return ++layers > 1; }, output_);
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_EQ(layers, 1);
 }
 
 }  // namespace

@@ -343,8 +343,9 @@ TEST_F(EndpointsTest, AReservationThatIsNoMessageFailsAlone) {
 TEST_F(EndpointsTest, ARestartedWriterTakesThePlaceOfItsFormerSelf) {
   Start();
   GetGranted(1);
-  // The former process is stuck, not dead: its connection stays.
+  // The former process is stuck, not dead: its connection stays, silent soon.
   prefill_->transport().Pause();
+  absl::SleepFor(5 * Options().silent_after);
   std::unique_ptr<PrefillSide> former =
       std::exchange(prefill_, std::make_unique<PrefillSide>(PrefillSide::Settings{
                                   .identity = {.worker_id = "prefill", .epoch = 3, .numerics_id = "numerics"}}));
@@ -358,6 +359,21 @@ TEST_F(EndpointsTest, ARestartedWriterTakesThePlaceOfItsFormerSelf) {
 
 // ------------------------------------------------------------------------------------------------ pairs that do not
 // fit
+
+TEST_F(EndpointsTest, RefusesASecondWorkerOfTheSameNameWhileTheFirstIsAlive) {
+  Start();
+  GetGranted(1);
+  PrefillSide second({.identity = {.worker_id = "prefill", .epoch = 3, .numerics_id = "numerics"}});
+  EXPECT_OK(decode_->receiver().OpenAttempt(Key(2)));
+  second.Reserve(Key(2), decode_->target(), kTokens);
+  EXPECT_THAT(second.diary().WaitFor("failed 2"), HasSubstr("another worker with the id prefill is connected"));
+  prefill_->Put(Key(1), kTokens);
+  prefill_->sender().Commit(Key(1), 42);
+  EXPECT_NE(Prefill("done 1"), "") << "the first is left alone";
+  decode_->Close(Key(1));
+  decode_->Close(Key(2));
+  ExpectNothingHeld();
+}
 
 TEST_F(EndpointsTest, RefusesAPairOfDifferentNumerics) {
   StartDecode();

@@ -269,15 +269,20 @@ TEST_P(ProcessTest, AMessageFloodToAPeerThatDoesNotReadIsCutOff) {
   EXPECT_TRUE(testing::Fails(events_.WhyRevoked(peer_), absl::StatusCode::kResourceExhausted, "does not read"));
 }
 
-// The ports that this process listens on: the transport's own and those that UCX opens.
-std::vector<uint16_t> ListeningPorts() {
+struct Listening {
+  std::string host;  // as the kernel prints it: "0100007F" is 127.0.0.1
+  uint16_t port = 0;
+};
+
+// Where this process listens: the transport's own port and those that UCX opens.
+std::vector<Listening> ListeningSockets() {
   std::set<std::string> ours;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code ignored;
     const std::string target = std::filesystem::read_symlink(entry.path(), ignored);
     if (target.rfind("socket:[", 0) == 0) ours.insert(target.substr(8, target.size() - 9));
   }
-  std::vector<uint16_t> ports;
+  std::vector<Listening> sockets;
   std::ifstream table("/proc/net/tcp");
   std::string line;
   std::getline(table, line);
@@ -286,9 +291,10 @@ std::vector<uint16_t> ListeningPorts() {
     std::string slot, local, remote, state, queues, timer, retransmits, uid, timeout, inode;
     fields >> slot >> local >> remote >> state >> queues >> timer >> retransmits >> uid >> timeout >> inode;
     if (state != "0A" || ours.count(inode) == 0) continue;
-    ports.push_back(static_cast<uint16_t>(std::stoi(local.substr(local.find(':') + 1), nullptr, 16)));
+    const size_t colon = local.find(':');
+    sockets.push_back({local.substr(0, colon), static_cast<uint16_t>(std::stoi(local.substr(colon + 1), nullptr, 16))});
   }
-  return ports;
+  return sockets;
 }
 
 void SendOnNewConnection(uint16_t port, const std::string& bytes) {
@@ -305,15 +311,15 @@ void SendOnNewConnection(uint16_t port, const std::string& bytes) {
 TEST_P(ProcessTest, GarbageOnOpenPortsHarmsNobody) {
   Start(absl::Seconds(30));
   StartWriter();
-  const std::vector<uint16_t> ports = ListeningPorts();
-  ASSERT_GE(ports.size(), 2U);
+  const std::vector<Listening> sockets = ListeningSockets();
+  ASSERT_GE(sockets.size(), 2U);
   std::mt19937 random(1);
   for (int i = 0; i < 300; ++i) {
     std::string garbage(1 + random() % 5000, i % 4 == 0 ? '\xff' : '\0');
     if (i % 4 > 1) {
       for (char& byte : garbage) byte = static_cast<char>(random());
     }
-    SendOnNewConnection(ports[i % ports.size()], garbage);
+    SendOnNewConnection(sockets[i % sockets.size()].port, garbage);
   }
   EXPECT_FALSE(events_.Has(peer_, PeerState::kRevoked));
   EXPECT_EQ(events_.accepted().size(), 1U);
@@ -342,6 +348,23 @@ TEST_P(ProcessTest, StrangersThatSayNothingDoNotKeepPeersOut) {
   }
   EXPECT_EQ(answer, "OK");
   for (const int fd : sockets) close(fd);
+}
+
+TEST(DeviceTest, UcxListensOnTheDeviceOfTheLocalHostOnly) {
+  TransportOptions options;
+  options.secret = kSecret;
+  options.local_host = "127.0.0.1";
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Transport> transport, CreateTransport(options));
+  const std::vector<Listening> sockets = ListeningSockets();
+  EXPECT_FALSE(sockets.empty());
+  for (const Listening& socket : sockets) EXPECT_EQ(socket.host, "0100007F");
+}
+
+TEST(DeviceTest, AHostThatIsNotOursIsAnError) {
+  TransportOptions options;
+  options.secret = kSecret;
+  options.local_host = "203.0.113.1";  // set aside for documentation
+  EXPECT_TRUE(testing::Fails(CreateTransport(options), absl::StatusCode::kNotFound, "203.0.113.1"));
 }
 
 // A child with `path`, seen from a transport with path auto; `tls` limits what UCX may use in both.

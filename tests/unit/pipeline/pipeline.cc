@@ -65,6 +65,7 @@ class InboxSink final : public EventSink<Event> {
  public:
   explicit InboxSink(std::shared_ptr<Inbox> inbox) : inbox_(std::move(inbox)) {}
   void Write(Event event, bool) override { inbox_->Put(std::move(event)); }
+  bool cancelled() const override { return false; }
 
  private:
   const std::shared_ptr<Inbox> inbox_;

@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <memory>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -130,6 +132,61 @@ TEST_F(PipelineTest, CancelledAtAnyTokenEverythingComesBack) {
   EXPECT_TRUE(decode.BecomesEmpty());
   const HandoffReceiver::Load load = decode.receiver().load();
   EXPECT_EQ(load.queued + load.granted + load.revoking + load.received, 0);
+}
+
+// A caller that goes away after the first layer of its prompt.
+template <typename Event>
+class LeavingSink final : public EventSink<Event> {
+ public:
+  void Write(Event event, bool) override {
+    if constexpr (std::is_same_v<Event, v1::PrefillEvent>) answered_ = answered_ || event.has_first_token();
+    if constexpr (std::is_same_v<Event, v1::DecodeEvent>) answered_ = answered_ || event.has_tokens();
+  }
+  bool cancelled() const override { return ++asked_ > 1; }
+
+  bool WasAsked() const {
+    for (int i = 0; asked_ < 2 && i < 1000; ++i) absl::SleepFor(absl::Milliseconds(5));
+    return asked_ > 1;
+  }
+  bool answered() const { return answered_; }
+
+ private:
+  mutable std::atomic<int> asked_ = 0;
+  std::atomic<bool> answered_ = false;
+};
+
+Attempt PromptOf(int tokens) {
+  Attempt attempt;
+  attempt.key = {{77, 0}, 1};
+  attempt.prompt.assign(tokens, 5);
+  attempt.sampling.max_tokens = 4;
+  return attempt;
+}
+
+TEST_F(PipelineTest, ACallerWhoLeavesDuringAPrefillStepEndsItAndTheHandoff) {
+  PrefillNode prefill("prefill", Options());
+  DecodeNode decode("decode", Options());
+  const Attempt attempt = PromptOf(60);
+  ASSERT_OK(decode.Open(attempt, /*local=*/false, std::make_shared<LeavingSink<v1::DecodeEvent>>()));
+  const auto sink = std::make_shared<LeavingSink<v1::PrefillEvent>>();
+
+  prefill.Submit(attempt, decode.target(), sink);
+
+  EXPECT_TRUE(sink->WasAsked());
+  EXPECT_TRUE(prefill.BecomesEmpty());
+  EXPECT_TRUE(decode.BecomesEmpty());
+  EXPECT_FALSE(sink->answered());
+}
+
+TEST_F(PipelineTest, ACallerWhoLeavesDuringALocalPromptEndsItsStep) {
+  DecodeNode node("both", Options());
+  const auto sink = std::make_shared<LeavingSink<v1::DecodeEvent>>();
+
+  ASSERT_OK(node.Open(PromptOf(60), /*local=*/true, sink));
+
+  EXPECT_TRUE(sink->WasAsked());
+  EXPECT_TRUE(node.BecomesEmpty());
+  EXPECT_FALSE(sink->answered());
 }
 
 TEST_F(PipelineTest, ADecodeWorkersDeathMovesItsRequestsWithTheSameBits) {

@@ -10,15 +10,6 @@ namespace {
 
 using testing::Fails;
 
-TEST(ModelAssetsTest, TheFingerprintCoversNamesSizesAndContents) {
-  // SHA-256 of "a\0" + 8 bytes of size 1 + "x", computed independently.
-  EXPECT_EQ(AssetsFingerprint({{"a", "x"}}), "d111bd52b5b0762b90ad7eee406879b07483b5f90f397270da284f6b377ff2f6");
-  const std::string reference = AssetsFingerprint({{"a", "xy"}, {"b", "z"}});
-  EXPECT_NE(reference, AssetsFingerprint({{"a", "x"}, {"b", "yz"}}));
-  EXPECT_NE(reference, AssetsFingerprint({{"a", "xy"}, {"c", "z"}}));
-  EXPECT_NE(reference, AssetsFingerprint({{"a", "xy"}}));
-}
-
 TEST(ModelAssetsTest, BuildsTheDemoModels) {
   const AssetFiles files = DemoAssets();
   ASSERT_OK_AND_ASSIGN(const auto assets, ModelAssets::Build(AssetsFingerprint(files), files));

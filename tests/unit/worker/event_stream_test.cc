@@ -108,8 +108,10 @@ TEST_F(EventStreamTest, DeliversEventsInOrderAndEndsWithOkAfterTheLast) {
 TEST_F(EventStreamTest, TellsTheOwnerOnceWhenTheCallerIsGoneAndTakesLaterWrites) {
   auto reader = stub_->GetModelAssets(&context_, {});
   ASSERT_TRUE(service_.WaitOpened());
+  EXPECT_FALSE(service_.next_->cancelled());
   context_.TryCancel();
   EXPECT_TRUE(service_.WaitCancelled());
+  EXPECT_TRUE(service_.next_->cancelled());
   for (int i = 0; i < 10; ++i) service_.next_->Write(Piece("late"), i == 9);
   EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_EQ(service_.cancels(), 1);

@@ -1,0 +1,39 @@
+// SHA-256 of what is added piece by piece.
+//
+// Aborts the process if OpenSSL has no SHA-256 or no memory: a made-up digest would pass for another prompt's or
+// another model's.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace baton {
+
+class Sha256 {
+ public:
+  using Digest = std::array<uint8_t, 32>;
+
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+
+  void Add(std::span<const std::byte> data);
+  void Add(std::string_view data) { Add(std::as_bytes(std::span(data))); }
+  // Of what was added since the start or the last Finish.
+  Digest Finish();
+
+ private:
+  struct Context;
+  const std::unique_ptr<Context> context_;
+};
+
+// Lower-case hexadecimal.
+std::string ToHex(std::span<const uint8_t> digest);
+
+}  // namespace baton
