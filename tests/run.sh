@@ -105,7 +105,7 @@ check install-check "installing into build/installed and starting each program" 
 check tidy "clang-tidy over our sources" "Fix what is named above; .clang-tidy says which checks run." \
   python3 tests/clang_tidy.py build/release
 build_preset asan
-UBSAN_OPTIONS=print_stacktrace=1 run_tests test-asan asan "tests under AddressSanitizer and UndefinedBehaviorSanitizer" \
+run_tests test-asan asan "tests under AddressSanitizer and UndefinedBehaviorSanitizer" \
   --label-exclude '^(long|noasan)$'
 if $full; then
   build_preset separate

@@ -83,7 +83,7 @@ TEST_F(EndpointsStressTest, ManyHandoffsOfOneWriter) {
     threads.emplace_back([&, t] {
       std::mt19937 dice(uint32_t(t) + 1);
       for (int i = 0; i < kHandoffsPerThread; ++i) {
-        if (!Run(prefill, dice, uint64_t(t * kHandoffsPerThread + i + 1))) ++stuck;
+        if (!Run(prefill, dice, uint64_t(t) * kHandoffsPerThread + i + 1)) ++stuck;
       }
     });
   }
@@ -112,7 +112,7 @@ TEST_F(EndpointsStressTest, WritersThatDieAndComeBack) {
       std::mt19937 dice(uint32_t(t) + 1);
       std::unique_ptr<PrefillSide> prefill;
       for (int i = 0; i < kHandoffsPerThread; ++i) {
-        const uint64_t request = uint64_t(t * kHandoffsPerThread + i + 1);
+        const uint64_t request = uint64_t(t) * kHandoffsPerThread + i + 1;
         if (prefill == nullptr) {
           const HandoffIdentity identity{
               .worker_id = absl::StrCat("prefill-", t), .epoch = ++epoch, .numerics_id = "numerics"};

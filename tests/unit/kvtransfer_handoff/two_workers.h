@@ -104,7 +104,7 @@ inline std::unique_ptr<PagePool> MakePool(Transport* transport, uint32_t pages) 
 
 // The byte that layer `layer` of page `page` of a request's prompt is filled with.
 inline uint8_t Fill(const AttemptKey& key, int layer, int page) {
-  return uint8_t(key.request.low * 31 + key.attempt * 17 + uint64_t(layer) * 7 + uint64_t(page) * 3 + 1);
+  return uint8_t(key.request.low * 31 + uint64_t(key.attempt) * 17 + uint64_t(layer) * 7 + uint64_t(page) * 3 + 1);
 }
 
 class DecodeSide {
@@ -241,13 +241,13 @@ class PrefillSide {
 
   // "Computes" the prompt and puts it layer by layer.
   void Put(const AttemptKey& key, int tokens) {
-    std::vector<PageRef> pages = *pool_->Allocate(kLayout.pages_for(tokens));
+    const auto prompt = std::make_shared<Prompt>(pool_.get(), kLayout.pages_for(tokens));
     std::vector<PageId> ids;
-    for (const PageRef& page : pages) ids.push_back(page.id());
+    for (const PageRef& page : prompt->pages) ids.push_back(page.id());
     {
       MutexLock lock(mutex_);
       if (ended_.contains(key)) return;  // while we "computed"
-      prompts_[key] = std::move(pages);
+      prompts_[key] = prompt;
     }
     for (int layer = 0; layer < kLayout.layers; ++layer) {
       for (size_t page = 0; page < ids.size(); ++page) {
@@ -267,22 +267,34 @@ class PrefillSide {
   bool IsEmpty() { return pool_->counts().free == pool_->counts().total; }
 
  private:
-  // The page's memory is overwritten: whatever still read it would be found out.
-  void GiveBack(const AttemptKey& key) {
-    std::vector<PageRef> pages;
-    {
-      MutexLock lock(mutex_);
-      ended_.insert(key);
-      const auto it = prompts_.find(key);
-      if (it == prompts_.end()) return;
-      pages = std::move(it->second);
-      prompts_.erase(it);
-    }
-    for (const PageRef& page : pages) {
-      for (int layer = 0; layer < kLayout.layers; ++layer) {
-        std::memset(pool_->block(layer, page.id()), 0, kLayout.block_bytes());
+  // Pages go back when the handoff has ended and Put is done with them. Their memory is overwritten: whatever still
+  // read it would be found out.
+  struct Prompt {
+    Prompt(PagePool* of, int count) : pool(of), pages(*of->Allocate(count)) {}
+    ~Prompt() {
+      for (const PageRef& page : pages) {
+        if (!given_back) break;  // with the transport, their memory is gone
+        for (int layer = 0; layer < kLayout.layers; ++layer) {
+          std::memset(pool->block(layer, page.id()), 0, kLayout.block_bytes());
+        }
       }
     }
+    Prompt(const Prompt&) = delete;
+    Prompt& operator=(const Prompt&) = delete;
+    PagePool* const pool;
+    const std::vector<PageRef> pages;
+    bool given_back = false;
+  };
+
+  void GiveBack(const AttemptKey& key) {
+    std::shared_ptr<Prompt> prompt;  // ends after the lock
+    MutexLock lock(mutex_);
+    ended_.insert(key);
+    const auto it = prompts_.find(key);
+    if (it == prompts_.end()) return;
+    prompt = std::move(it->second);
+    prompt->given_back = true;
+    prompts_.erase(it);
   }
 
   Diary diary_;
@@ -290,7 +302,7 @@ class PrefillSide {
   std::unique_ptr<HandoffSender> sender_;
   std::unique_ptr<InprocTransport> transport_;
   Mutex mutex_;
-  std::map<AttemptKey, std::vector<PageRef>> prompts_ ABSL_GUARDED_BY(mutex_);
+  std::map<AttemptKey, std::shared_ptr<Prompt>> prompts_ ABSL_GUARDED_BY(mutex_);
   std::set<AttemptKey> ended_ ABSL_GUARDED_BY(mutex_);
 };
 
