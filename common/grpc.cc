@@ -11,6 +11,7 @@
 
 #include "absl/time/clock.h"
 #include "common/address.h"
+#include "common/grpc_message.h"
 #include "common/log.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
@@ -28,7 +29,6 @@ void ForwardGrpcLog(gpr_log_func_args* args) {
   Log(LogLevel::kDebug, "grpc.library", {{"message", args->message}, {"file", args->file}, {"line", args->line}});
 }
 
-// Process-wide settings of the library.
 // The threads that run callbacks are shared by all channels and servers, and joined by whoever lets go of them last.
 // When that is one of these threads itself, in a call's last reaction, the process aborts. So one channel, used once,
 // is kept for good.
@@ -47,9 +47,11 @@ void KeepCallbackThreads() {
                                         [call](const grpc::Status&) {});
 }
 
+// Process-wide settings of the library.
 void InitGrpcOnce() {
   [[maybe_unused]] static const bool done = [] {
     gpr_set_log_function(ForwardGrpcLog);
+    RouteProtobufLog();
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     KeepCallbackThreads();
@@ -108,12 +110,17 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   if (server->server_ == nullptr || server->port_ == 0) {
     return absl::UnavailableError(Concat("cannot listen on ", options.listen));
   }
+  server->health_names_ = options.health_names;
+  server->health_names_.emplace_back();
+  server->SetServing(true);
   return server;
 }
 
 GrpcServer::~GrpcServer() { Shutdown(absl::Now() + absl::Seconds(1)); }
 
-void GrpcServer::SetServing(bool serving) { server_->GetHealthCheckService()->SetServingStatus("", serving); }
+void GrpcServer::SetServing(bool serving) {
+  for (const std::string& name : health_names_) server_->GetHealthCheckService()->SetServingStatus(name, serving);
+}
 
 void GrpcServer::Shutdown(absl::Time deadline) {
   if (server_ == nullptr || shut_down_) return;

@@ -25,6 +25,8 @@ struct GrpcServerOptions {
   // A client whose machine or network went away without a word is noticed after about this long, and its calls are
   // cancelled. At least 3 s.
   absl::Duration peer_timeout = absl::Seconds(30);
+  // Full names under which health may be asked for, besides the empty one.
+  std::vector<std::string> health_names = {};
 };
 
 // A started server with the services given, health (grpc.health.v1, serving at first) and reflection. Shuts down in its
@@ -37,7 +39,7 @@ class GrpcServer {
   ~GrpcServer();
 
   int port() const { return port_; }
-  // What health checks answer, for the empty service name.
+  // What health checks answer, for the empty service name and each of health_names.
   void SetServing(bool serving);
   // Waits for running calls until `deadline`, then cancels what is left. New calls are refused at once. Later calls do
   // nothing; not to be called from two threads.
@@ -47,6 +49,7 @@ class GrpcServer {
   GrpcServer() = default;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
+  std::vector<std::string> health_names_;
   bool shut_down_ = false;
 };
 

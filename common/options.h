@@ -23,6 +23,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/strings.h"
 
 namespace baton {
 
@@ -30,6 +31,16 @@ namespace baton {
 struct ByteSize {
   uint64_t bytes = 0;
 };
+
+// What an error of what `option` asked for begins with.
+inline absl::Status OfOption(std::string_view option, const absl::Status& status) {
+  return status.ok() ? status : absl::Status(status.code(), Concat(option, ": ", status.message()));
+}
+template <typename T>
+absl::StatusOr<T> OfOption(std::string_view option, absl::StatusOr<T> result) {
+  if (result.ok()) return result;
+  return OfOption(option, result.status());
+}
 
 class OptionSet {
  public:

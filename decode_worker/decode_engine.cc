@@ -200,7 +200,9 @@ void DecodeEngine::RunStep(const std::vector<Share>& plan) {
     Job& job = *jobs_.Find(share.key);
     if (job.started == absl::Time()) {
       job.started = start;
-      parts_.metrics->queue_seconds.Observe(absl::ToDoubleSeconds(start - job.queued_since));
+      prometheus::Histogram& waited =
+          job.local ? parts_.metrics->prefill_queue_seconds : parts_.metrics->decode_queue_seconds;
+      waited.Observe(absl::ToDoubleSeconds(start - job.queued_since));
     }
     if (!job.first_token_out) prompt_tokens += share.tokens;
     jobs.push_back(&job);

@@ -98,6 +98,7 @@ absl::Status Run(int argc, char** argv) {
                                          .prefills_locally = both});
   thread.Start(engine.get());
   const absl::Status status = host->Serve(signal, {.service = &service,
+                                                   .service_name = v1::DecodeWorker::service_full_name(),
                                                    .stop_accepting =
                                                        [&] {
                                                          thread.Post([&] { engine->StartDraining(); });

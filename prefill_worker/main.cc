@@ -49,9 +49,10 @@ absl::Status Run(int argc, char** argv) {
                        options.schedule);
   PrefillService service(host->limits(), host->admission(), &engine, &thread);
   thread.Start(&engine);
-  const absl::Status status = host->Serve(
-      signal,
-      {.service = &service, .stop_accepting = [] {}, .fail_all = [&] { thread.Post([&] { engine.FailAll(); }); }});
+  const absl::Status status = host->Serve(signal, {.service = &service,
+                                                   .service_name = v1::PrefillWorker::service_full_name(),
+                                                   .stop_accepting = [] {},
+                                                   .fail_all = [&] { thread.Post([&] { engine.FailAll(); }); }});
   // The engine first, since it computes in the transport's memory; what the transport then posts is dropped.
   thread.Stop();
   host->StopTransport();

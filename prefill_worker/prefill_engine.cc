@@ -146,7 +146,7 @@ void PrefillEngine::RunStep(const std::vector<Share>& plan) {
     if (job.started == absl::Time()) {
       job.started = start;
       const double queued = absl::ToDoubleSeconds(start - job.submitted);
-      parts_.metrics->queue_seconds.Observe(queued);
+      parts_.metrics->prefill_queue_seconds.Observe(queued);
       v1::PrefillEvent event;
       event.mutable_started()->set_queue_seconds(queued);
       job.sink->Write(std::move(event), /*last=*/false);
@@ -213,6 +213,7 @@ void PrefillEngine::OnFirstToken(Job& job, const SampledToken& sampled) {
   }
   v1::PrefillEvent finished;
   FillFinished(end, sampled.token, finished.mutable_finished());
+  finished.mutable_finished()->set_prefill_seconds(absl::ToDoubleSeconds(job.prefill_time));
   job.sink->Write(std::move(finished), /*last=*/true);
   parts_.metrics->AttemptEnded("finished");
   Release(job, /*finished=*/true);

@@ -7,6 +7,7 @@
 #include "absl/random/random.h"
 #include "common/clock.h"
 #include "common/grpc.h"
+#include "common/grpc_message.h"
 #include "common/log.h"
 #include "common/status_macros.h"
 #include "router/metrics.h"
@@ -43,12 +44,16 @@ uint64_t DrawSeed() {
 }  // namespace
 
 GenerateCall* GenerateCall::Start(const ServiceContext& context, grpc::CallbackServerContext* call,
-                                  const v1::GenerateRequest& request) {
+                                  const grpc::ByteBuffer& bytes) {
   std::shared_ptr<GenerateCall> self(new GenerateCall(context, call));
   self->self_ = self;
   const absl::Time received = SteadyNow();
-  if (const absl::Status status = self->Run(request); !status.ok()) {
-    Log(LogLevel::kInfo, "request.refused", {{"label", request.request_label()}, {"status", status}});
+  v1::GenerateRequest request;
+  absl::Status status = ParseMessage(bytes, request);
+  if (status.ok()) status = self->Run(request);
+  if (!status.ok()) {
+    Log(LogLevel::kInfo, "request.refused",
+        {{"request", self->id_.ToString()}, {"label", request.request_label()}, {"status", status}});
     context.metrics->RequestEnded(self->model_, absl::StatusCodeToString(status.code()), SteadyNow() - received);
     self->OnFail(status,
                  status.code() == absl::StatusCode::kResourceExhausted ? kFullRetryAfter : absl::ZeroDuration());
@@ -58,6 +63,7 @@ GenerateCall* GenerateCall::Start(const ServiceContext& context, grpc::CallbackS
 
 absl::Status GenerateCall::Run(const v1::GenerateRequest& request) {
   RequestRun::Options options;
+  options.id = id_;
   options.received = SteadyNow();
   options.arrival_wall = absl::Now();
   options.timeout = Timeout();
@@ -140,6 +146,7 @@ void GenerateCall::OnReadingOverdue() {
 
 void GenerateCall::Pump() {
   std::optional<Ending> ending;
+  v1::GenerateResponse message;
   {
     MutexLock lock(mutex_);
     if (busy_ || cancelling_) return;
@@ -148,10 +155,10 @@ void GenerateCall::Pump() {
       finish_.reset();
     }
     if (!chunks_.empty()) {
-      *writing_message_.mutable_chunk() = std::move(chunks_.front());
+      *message.mutable_chunk() = std::move(chunks_.front());
       chunks_.pop_front();
     } else if (finish_) {
-      *writing_message_.mutable_finish() = *std::exchange(finish_, std::nullopt);
+      *message.mutable_finish() = *std::exchange(finish_, std::nullopt);
     } else if (ending_) {
       ending = ending_;
       ended_ = true;
@@ -160,7 +167,10 @@ void GenerateCall::Pump() {
     }
     busy_ = true;
   }
-  if (!ending) return StartWrite(&writing_message_);
+  if (!ending) {
+    writing_ = SerializeMessage(message);
+    return StartWrite(&writing_);
+  }
   if (ending->retry_after > absl::ZeroDuration()) {
     call_->AddTrailingMetadata("retry-after-ms", absl::StrCat(absl::ToInt64Milliseconds(ending->retry_after)));
   }

@@ -32,12 +32,12 @@ struct ServiceContext {
   absl::Duration default_deadline = absl::Minutes(10);
 };
 
-class GenerateCall : public grpc::ServerWriteReactor<v1::GenerateResponse>,
+class GenerateCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
                      public ResponseSink,
                      public std::enable_shared_from_this<GenerateCall> {
  public:
   static GenerateCall* Start(const ServiceContext& context, grpc::CallbackServerContext* call,
-                             const v1::GenerateRequest& request);
+                             const grpc::ByteBuffer& request);
 
   // ResponseSink, from the request's strand:
   void OnChunk(v1::Chunk chunk) override;
@@ -71,10 +71,11 @@ class GenerateCall : public grpc::ServerWriteReactor<v1::GenerateResponse>,
   grpc::CallbackServerContext* const call_;
   std::shared_ptr<GenerateCall> self_;  // until OnDone
   Admission::Ticket ticket_;
+  const RequestId id_ = RequestId::Random();
   std::string model_;                             // once known
   absl::Time deadline_ = absl::InfiniteFuture();  // SteadyNow()'s; once the request was taken
   std::shared_ptr<RequestRun> run_;
-  v1::GenerateResponse writing_message_;  // the write's under way
+  grpc::ByteBuffer writing_;  // what the write under way sends
 
   Mutex mutex_;
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;        // a write is under way, or the call has ended

@@ -113,7 +113,7 @@ void RouterMetrics::Finished(const std::string& model, const v1::Usage& usage, c
 
 void RouterMetrics::RequestEnded(const std::string& model, std::string_view outcome, absl::Duration total) {
   families_->requests.Add({{"model", model}, {"outcome", std::string(outcome)}}).Increment();
-  Of(model).duration.Observe(absl::ToDoubleSeconds(total));
+  if (!model.empty()) Of(model).duration.Observe(absl::ToDoubleSeconds(total));
 }
 
 void RouterMetrics::AttemptEnded(const std::string& model, AttemptEnd end) {

@@ -27,7 +27,7 @@ class RouterMetrics {
   void NextToken(const std::string& model, absl::Duration gap);
   void Finished(const std::string& model, const v1::Usage& usage, const v1::Timings& timings);
   // Once per request. `outcome`: stop, length, or the name of a status code. A request that was refused before its
-  // model was known has an empty model.
+  // model was known has an empty model and no duration.
   void RequestEnded(const std::string& model, std::string_view outcome, absl::Duration total);
   void AttemptEnded(const std::string& model, AttemptEnd end);
   void TokenDisagreement(const std::string& model);

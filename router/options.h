@@ -26,7 +26,7 @@ struct RouterOptions {
   int max_prompt_tokens = 0;  // 0: what the model takes
   ByteSize max_message_bytes{4 << 20};
   absl::Duration default_deadline = absl::Minutes(10);
-  absl::Duration overload_wait = absl::Seconds(1);
+  absl::Duration overload_wait;
   absl::Duration placement_wait = absl::Seconds(10);
   absl::Duration drain_timeout = absl::Seconds(30);
 

@@ -105,6 +105,7 @@ void RequestMachine::OnPrefillEvent(absl::Time now, uint32_t attempt, const v1::
       return CheckStranded(now);
     case v1::PrefillEvent::kFinished:
       open_.prefill_closed = true;
+      NotePrefill(event.finished().prefill_seconds(), event.finished().cached_prompt_tokens());
       return OnWorkerFinished(now, event.finished());
     case v1::PrefillEvent::kFailed:
       open_.prefill_closed = true;
@@ -231,22 +232,22 @@ void RequestMachine::OnDecodeStarted(const v1::DecodeStarted& started) {
   if (!open_.placement.local) return;
   v1::Timings& timings = *finish_.mutable_timings();
   timings.set_queue_seconds(timings.queue_seconds() + started.queue_seconds());
-  timings.set_prefill_seconds(timings.prefill_seconds() + started.prefill_seconds());
-  if (!std::exchange(cached_known_, true)) {
-    finish_.mutable_usage()->set_cached_prompt_tokens(started.cached_prompt_tokens());
-  }
+  NotePrefill(started.prefill_seconds(), started.cached_prompt_tokens());
+}
+
+void RequestMachine::NotePrefill(double seconds, uint32_t cached_prompt_tokens) {
+  v1::Timings& timings = *finish_.mutable_timings();
+  timings.set_prefill_seconds(timings.prefill_seconds() + seconds);
+  if (!std::exchange(cached_known_, true)) finish_.mutable_usage()->set_cached_prompt_tokens(cached_prompt_tokens);
 }
 
 void RequestMachine::OnHandedOver(const v1::HandedOver& handed_over) {
+  NotePrefill(handed_over.prefill_seconds(), handed_over.cached_prompt_tokens());
   v1::Timings& timings = *finish_.mutable_timings();
-  timings.set_prefill_seconds(timings.prefill_seconds() + handed_over.prefill_seconds());
   timings.set_transfer_seconds(timings.transfer_seconds() + handed_over.transfer_seconds());
   timings.set_transfer_exposed_seconds(timings.transfer_exposed_seconds() + handed_over.transfer_exposed_seconds());
   open_.info.set_kv_bytes(handed_over.kv_bytes());
   open_.info.set_transport(handed_over.transport());
-  if (!std::exchange(cached_known_, true)) {
-    finish_.mutable_usage()->set_cached_prompt_tokens(handed_over.cached_prompt_tokens());
-  }
 }
 
 void RequestMachine::OnWorkerFinished(absl::Time now, const v1::WorkerFinished& finished) {

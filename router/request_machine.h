@@ -42,7 +42,7 @@ namespace baton::router {
 
 struct RetryPolicy {
   int max_attempts = 8;                               // failed ones; preempted and refused for load are not counted
-  absl::Duration overload_wait = absl::Seconds(1);    // for room, before the first token; after it until the deadline
+  absl::Duration overload_wait;                       // for room, before the first token; after it until the deadline
   absl::Duration placement_wait = absl::Seconds(10);  // for a live pair to become ready
 };
 
@@ -148,6 +148,7 @@ class RequestMachine {
 
   // How an attempt ends.
   void OnDecodeStarted(const v1::DecodeStarted& started);
+  void NotePrefill(double seconds, uint32_t cached_prompt_tokens);
   void OnHandedOver(const v1::HandedOver& handed_over);
   void OnWorkerFinished(absl::Time now, const v1::WorkerFinished& finished);
   void CheckStranded(absl::Time now);

@@ -115,9 +115,7 @@ void RequestRun::Do(action::OpenDecode& open) {
        {"prefill", placement_->local ? "local" : placement_->prefill.key.id},
        {"decode", placement_->decode.key.id},
        {"prior_tokens", machine_.output().size()}});
-  if (options_.metrics != nullptr && attempt == 1) {
-    options_.metrics->RouterQueue(options_.spec.model, SteadyNow() - options_.received);
-  }
+  attempt_opened_ = SteadyNow();
   calls_->header = MakeHeader(attempt, *placement_);
   v1::DecodeRequest request;
   *request.mutable_header() = calls_->header;
@@ -215,6 +213,8 @@ void RequestRun::ObserveTokens(const v1::Chunk& chunk) {
   int gaps = chunk.token_ids_size();
   if (!last_token_) {
     options_.metrics->FirstToken(options_.spec.model, now - options_.received);
+    // Waiting for workers with room is waiting here, too: it ends with the attempt that works.
+    options_.metrics->RouterQueue(options_.spec.model, attempt_opened_.value_or(now) - options_.received);
     last_token_ = now;
     --gaps;
   }
@@ -249,7 +249,13 @@ void RequestRun::End(std::string_view outcome, const absl::Status& status) {
        {"output_tokens", machine_.output().size()},
        {"seconds", absl::ToDoubleSeconds(total)},
        {"detail", std::string(status.message())}});
-  if (options_.metrics != nullptr) options_.metrics->RequestEnded(options_.spec.model, outcome, total);
+  if (options_.metrics != nullptr) {
+    if (!last_token_) {
+      options_.metrics->RouterQueue(options_.spec.model,
+                                    attempt_opened_ ? *attempt_opened_ - options_.received : total);
+    }
+    options_.metrics->RequestEnded(options_.spec.model, outcome, total);
+  }
   wake_timer_.Cancel();
   deadline_timer_.Cancel();
   calls_->decode = nullptr;

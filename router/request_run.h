@@ -93,6 +93,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   std::string numerics_id_;             // of the first attempt: later ones stay with it
   Timer wake_timer_;
   Timer deadline_timer_;
+  std::optional<absl::Time> attempt_opened_;  // the latest
   std::optional<absl::Time> last_token_;
 };
 

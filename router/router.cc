@@ -8,8 +8,8 @@
 #include "common/grpc.h"
 #include "common/log.h"
 #include "common/metrics.h"
+#include "common/options.h"
 #include "common/status_macros.h"
-#include "common/strings.h"
 #include "router/metrics.h"
 #include "router/probe.h"
 #include "router/services.h"
@@ -18,13 +18,6 @@ namespace baton::router {
 namespace {
 
 constexpr absl::Duration kShutdownTimeout = absl::Seconds(2);
-
-// `result`, an error of which names the option that it came from.
-template <typename T>
-absl::StatusOr<T> OfOption(std::string_view option, absl::StatusOr<T> result) {
-  if (result.ok()) return result;
-  return absl::Status(result.status().code(), Concat(option, ": ", result.status().message()));
-}
 
 }  // namespace
 
@@ -74,6 +67,7 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
   server.max_message_bytes = static_cast<int>(options.max_message_bytes.bytes);
   // Per connection. Beyond it calls would wait unseen; admission has to see and refuse them.
   server.max_concurrent_streams = std::max(server.max_concurrent_streams, 2 * options.max_requests);
+  server.health_names = {v1::Inference::service_full_name(), v1::Admin::service_full_name()};
   BATON_ASSIGN_OR_RETURN(parts.server,
                          OfOption("listen", GrpcServer::Start(server, {parts.inference.get(), parts.admin.get()})));
   parts.server->SetServing(false);

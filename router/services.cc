@@ -6,12 +6,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/grpc.h"
+#include "common/grpc_message.h"
 #include "common/status_macros.h"
 
 namespace baton::router {
 namespace {
 
-grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* call, const absl::Status& status) {
+// Parses the request, lets `work` fill the response, and answers.
+template <typename Request, typename Response, typename Work>
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* call, const grpc::ByteBuffer& request_bytes,
+                                 grpc::ByteBuffer& response_bytes, const Work& work) {
+  Request request;
+  Response response;
+  absl::Status status = ParseMessage(request_bytes, request);
+  if (status.ok()) status = work(request, response);
+  if (status.ok()) response_bytes = SerializeMessage(response);
   grpc::ServerUnaryReactor* reactor = call->DefaultReactor();
   reactor->Finish(ToGrpc(status));
   return reactor;
@@ -48,36 +57,42 @@ absl::Status DetokenizeInput(const WorkerRegistry& registry, const v1::Detokeniz
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::GenerateResponse>* InferenceService::Generate(grpc::CallbackServerContext* call,
-                                                                           const v1::GenerateRequest* request) {
+grpc::ServerWriteReactor<grpc::ByteBuffer>* InferenceService::Generate(grpc::CallbackServerContext* call,
+                                                                       const grpc::ByteBuffer* request) {
   return GenerateCall::Start(context_, call, *request);
 }
 
-grpc::ServerUnaryReactor* InferenceService::Tokenize(grpc::CallbackServerContext* call,
-                                                     const v1::TokenizeRequest* request,
-                                                     v1::TokenizeResponse* response) {
-  return Answer(call, TokenizeInput(*context_.registry, *request, *response));
+grpc::ServerUnaryReactor* InferenceService::Tokenize(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
+                                                     grpc::ByteBuffer* response) {
+  return Answer<v1::TokenizeRequest, v1::TokenizeResponse>(
+      call, *request, *response,
+      [this](const auto& in, auto& out) { return TokenizeInput(*context_.registry, in, out); });
 }
 
 grpc::ServerUnaryReactor* InferenceService::Detokenize(grpc::CallbackServerContext* call,
-                                                       const v1::DetokenizeRequest* request,
-                                                       v1::DetokenizeResponse* response) {
-  return Answer(call, DetokenizeInput(*context_.registry, *request, *response));
+                                                       const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
+  return Answer<v1::DetokenizeRequest, v1::DetokenizeResponse>(
+      call, *request, *response,
+      [this](const auto& in, auto& out) { return DetokenizeInput(*context_.registry, in, out); });
 }
 
 grpc::ServerUnaryReactor* InferenceService::ListModels(grpc::CallbackServerContext* call,
-                                                       const v1::ListModelsRequest* /*request*/,
-                                                       v1::ListModelsResponse* response) {
-  context_.registry->Describe(*response);
-  return Answer(call, absl::OkStatus());
+                                                       const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
+  return Answer<v1::ListModelsRequest, v1::ListModelsResponse>(call, *request, *response,
+                                                               [this](const auto& /*in*/, auto& out) {
+                                                                 context_.registry->Describe(out);
+                                                                 return absl::OkStatus();
+                                                               });
 }
 
-grpc::ServerUnaryReactor* AdminService::GetStatus(grpc::CallbackServerContext* call,
-                                                  const v1::GetStatusRequest* /*request*/,
-                                                  v1::GetStatusResponse* response) {
-  context_.registry->Describe(*response);
-  response->set_running_requests(static_cast<uint32_t>(context_.admission->running()));
-  return Answer(call, absl::OkStatus());
+grpc::ServerUnaryReactor* AdminService::GetStatus(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
+                                                  grpc::ByteBuffer* response) {
+  return Answer<v1::GetStatusRequest, v1::GetStatusResponse>(
+      call, *request, *response, [this](const auto& /*in*/, auto& out) {
+        context_.registry->Describe(out);
+        out.set_running_requests(static_cast<uint32_t>(context_.admission->running()));
+        return absl::OkStatus();
+      });
 }
 
 }  // namespace baton::router

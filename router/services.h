@@ -1,4 +1,6 @@
 // The gRPC services for clients and operators. For .cc files (gRPC). Thread-safe, without state of their own.
+//
+// They take and give bytes: so that a request that cannot be parsed is refused in words (common/grpc_message.h).
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -8,29 +10,33 @@
 
 namespace baton::router {
 
-class InferenceService : public v1::Inference::CallbackService {
+template <typename Base>
+using RawInference = v1::Inference::WithRawCallbackMethod_Generate<v1::Inference::WithRawCallbackMethod_Tokenize<
+    v1::Inference::WithRawCallbackMethod_Detokenize<v1::Inference::WithRawCallbackMethod_ListModels<Base>>>>;
+
+class InferenceService : public RawInference<v1::Inference::Service> {
  public:
   explicit InferenceService(const ServiceContext& context) : context_(context) {}
 
-  grpc::ServerWriteReactor<v1::GenerateResponse>* Generate(grpc::CallbackServerContext* call,
-                                                           const v1::GenerateRequest* request) override;
-  grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* call, const v1::TokenizeRequest* request,
-                                     v1::TokenizeResponse* response) override;
-  grpc::ServerUnaryReactor* Detokenize(grpc::CallbackServerContext* call, const v1::DetokenizeRequest* request,
-                                       v1::DetokenizeResponse* response) override;
-  grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* call, const v1::ListModelsRequest* request,
-                                       v1::ListModelsResponse* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Generate(grpc::CallbackServerContext* call,
+                                                       const grpc::ByteBuffer* request) override;
+  grpc::ServerUnaryReactor* Tokenize(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
+                                     grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* Detokenize(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
+                                       grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* ListModels(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
+                                       grpc::ByteBuffer* response) override;
 
  private:
   const ServiceContext& context_;
 };
 
-class AdminService : public v1::Admin::CallbackService {
+class AdminService : public v1::Admin::WithRawCallbackMethod_GetStatus<v1::Admin::Service> {
  public:
   explicit AdminService(const ServiceContext& context) : context_(context) {}
 
-  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* call, const v1::GetStatusRequest* request,
-                                      v1::GetStatusResponse* response) override;
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
+                                      grpc::ByteBuffer* response) override;
 
  private:
   const ServiceContext& context_;

@@ -188,9 +188,10 @@ void WorkerTable::OnAssets(absl::Time now, const std::string& fingerprint,
     entry.loaded = *std::move(assets);
     Report("model.assets_loaded", fingerprint, "", false);
   } else {
-    entry.error = assets.status().ToString();
+    const std::string error = assets.status().ToString();
+    if (error != entry.error) Report("model.assets_failed", fingerprint, error, true);
+    entry.error = error;
     entry.next_fetch = now + kAssetsBackoff;
-    Report("model.assets_failed", fingerprint, entry.error, true);
   }
 }
 
@@ -248,9 +249,13 @@ void WorkerTable::AddPair(size_t prefill, size_t decode) {
     pair.detail = "tokenizer files differ";
   }
   if (pair.state == PairState::kMismatch) {
-    Report("pair.mismatch", absl::StrCat(workers_[prefill].id, "+", workers_[decode].id), pair.detail, true);
+    Report("pair.mismatch", PairName(pair), pair.detail, true);
   }
   pairs_.push_back(std::move(pair));
+}
+
+std::string WorkerTable::PairName(const Pair& pair) const {
+  return absl::StrCat(workers_[pair.prefill].id, "+", workers_[pair.decode].id);
 }
 
 WorkerTable::Pair* WorkerTable::FindPair(uint64_t id) {
@@ -272,7 +277,7 @@ void WorkerTable::AdvancePairs(absl::Time now) {
 void WorkerTable::OnProbed(absl::Time now, uint64_t id, const absl::Status& status) {
   Pair* pair = FindPair(id);
   if (pair == nullptr || pair->state != PairState::kProbing) return;
-  const std::string name = absl::StrCat(workers_[pair->prefill].id, "+", workers_[pair->decode].id);
+  const std::string name = PairName(*pair);
   if (status.ok()) {
     pair->state = PairState::kReady;
     pair->failures = 0;
@@ -294,7 +299,7 @@ void WorkerTable::PairBroken(absl::Time now, uint64_t id, const std::string& why
   pair->state = PairState::kUnprobed;
   pair->detail = why;
   pair->next_probe = now + kFirstBackoff;
-  Report("pair.broken", absl::StrCat(workers_[pair->prefill].id, "+", workers_[pair->decode].id), why, true);
+  Report("pair.broken", PairName(*pair), why, true);
 }
 
 WorkerTable::Effects WorkerTable::Advance(absl::Time now) {

@@ -148,12 +148,15 @@ class WorkerTable {
   void Reconcile();
   void AddPair(size_t prefill, size_t decode);
   Pair* FindPair(uint64_t id);
+  std::string PairName(const Pair& pair) const;
   bool Usable(const Pair& pair) const;
   bool Matches(const Pair& pair, const PlacementQuery& query) const;
   PairView View(const Pair& pair) const;
   WorkerView View(const Worker& worker) const;
   Placement MakePlacement(const Pair& pair) const;
   const ModelAssets* LoadedAssets(const Worker& worker) const;
+  std::string WhyNoPair(const std::string& model) const;
+  std::string WhyNoTokenizer(const std::string& model) const;
   std::shared_ptr<const ModelAssets> AssetsOf(const std::string& model) const;
   ModelLimits LimitsOf(const ServedModel& model) const;
   void AdvanceWorkers(absl::Time now);

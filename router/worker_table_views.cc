@@ -89,8 +89,8 @@ PlacementResult WorkerTable::Place(absl::Time now, const PlacementQuery& query) 
   if (hopeful != nullptr) {
     return {PlacementResult::Kind::kNoneReady,
             {},
-            absl::StrCat("no pair of workers is ready for model ", query.model, ": ", workers_[hopeful->prefill].id,
-                         "+", workers_[hopeful->decode].id, " is ", StateName(hopeful->state),
+            absl::StrCat("no pair of workers is ready for model ", query.model, ": ", PairName(*hopeful), " is ",
+                         StateName(hopeful->state),
                          hopeful->detail.empty() ? "" : absl::StrCat(" (", hopeful->detail, ")"))};
   }
   return {PlacementResult::Kind::kNoneLive,
@@ -130,6 +130,27 @@ ModelLimits WorkerTable::LimitsOf(const ServedModel& model) const {
   return limits;
 }
 
+// Of live workers that do not fit each other.
+std::string WorkerTable::WhyNoPair(const std::string& model) const {
+  for (const Pair& pair : pairs_) {
+    if (pair.state != PairState::kMismatch) continue;
+    if (!model.empty() && workers_[pair.decode].status.model().name() != model) continue;
+    return absl::StrCat(" (", PairName(pair), ": ", pair.detail, ")");
+  }
+  return "";
+}
+
+std::string WorkerTable::WhyNoTokenizer(const std::string& model) const {
+  for (const Worker& worker : workers_) {
+    if (!worker.live() || worker.status.model().name() != model) continue;
+    const auto assets = assets_.find(worker.status.model().assets_fingerprint());
+    if (assets != assets_.end() && !assets->second.error.empty()) {
+      return absl::StrCat(" cannot be served: ", assets->second.error);
+    }
+  }
+  return " is starting: its tokenizer is not loaded yet";
+}
+
 absl::StatusOr<ServedModel> WorkerTable::FindModel(const std::string& name) const {
   std::set<std::string> names;
   for (const Pair& pair : pairs_) {
@@ -139,7 +160,8 @@ absl::StatusOr<ServedModel> WorkerTable::FindModel(const std::string& name) cons
     return worker.ref && worker.status.model().name() == name;
   });
   if (names.empty() || (is_known && !names.contains(name))) {
-    return absl::UnavailableError(absl::StrCat("no live pair of workers serves ", name.empty() ? "any model" : name));
+    return absl::UnavailableError(
+        absl::StrCat("no live pair of workers serves ", name.empty() ? "any model" : name, WhyNoPair(name)));
   }
   if (name.empty() && names.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat("model: empty; expected one of ", absl::StrJoin(names, ", ")));
@@ -151,7 +173,7 @@ absl::StatusOr<ServedModel> WorkerTable::FindModel(const std::string& name) cons
   model.name = name.empty() ? *names.begin() : name;
   model.assets = AssetsOf(model.name);
   if (model.assets == nullptr) {
-    return absl::UnavailableError(absl::StrCat("model ", model.name, " is starting: its tokenizer is not loaded yet"));
+    return absl::UnavailableError(absl::StrCat("model ", model.name, WhyNoTokenizer(model.name)));
   }
   model.limits = LimitsOf(model);
   return model;
@@ -194,8 +216,13 @@ void WorkerTable::Describe(v1::GetStatusResponse& response) const {
     v1::PairInfo& info = *response.add_pairs();
     info.set_prefill_worker(workers_[pair.prefill].id);
     info.set_decode_worker(workers_[pair.decode].id);
-    info.set_state(StateName(pair.state));
-    info.set_detail(pair.detail);
+    if (pair.state == PairState::kReady && !Usable(pair)) {
+      info.set_state("waiting");
+      info.set_detail("a worker of it does not serve");
+    } else {
+      info.set_state(StateName(pair.state));
+      info.set_detail(pair.detail);
+    }
   }
 }
 

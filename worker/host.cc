@@ -5,10 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/address.h"
 #include "common/ids.h"
 #include "common/log.h"
 #include "common/status_macros.h"
+#include "engine/formats/generation_config.h"
 #include "engine/formats/model_folder.h"
+#include "engine/tokenizer/tokenizer.h"
 #include "kvtransfer/factory/create_transport.h"
 
 namespace baton {
@@ -18,6 +21,17 @@ namespace {
 constexpr absl::Duration kReleaseTimeout = absl::Seconds(2);
 constexpr absl::Duration kFarewellTimeout = absl::Milliseconds(200);
 constexpr absl::Duration kSignalPoll = absl::Milliseconds(100);
+
+// Routers need them: better refused here than by each of them.
+absl::Status CheckAssets(const std::string& folder, const AssetFiles& files) {
+  const auto text = [&files](const char* name) {
+    const auto it = files.find(name);
+    return it == files.end() ? std::string_view() : std::string_view(it->second);
+  };
+  absl::Status status = Tokenizer::Create(text("tokenizer.json"), text("tokenizer_config.json")).status();
+  status.Update(ParseGenerationConfig(text("generation_config.json"), "generation_config.json").status());
+  return OfOption(folder, status);
+}
 
 }  // namespace
 
@@ -39,10 +53,13 @@ absl::StatusOr<std::unique_ptr<WorkerHost>> WorkerHost::Create(const WorkerOptio
                                                                bool with_transport) {
   auto host = std::unique_ptr<WorkerHost>(new WorkerHost(options, role));
   // Cheap refusals first: a port in use is known before a large model is read.
-  BATON_ASSIGN_OR_RETURN(host->metrics_server_, MetricsServer::Start(options.metrics_listen));
+  BATON_RETURN_IF_ERROR(OfOption("listen", CheckCanListen(options.listen)));
+  BATON_ASSIGN_OR_RETURN(host->metrics_server_,
+                         OfOption("metrics-listen", MetricsServer::Start(options.metrics_listen)));
   host->metrics_ =
       std::make_unique<WorkerMetrics>(host->metrics_server_->registry(), options.model_name, RoleName(role));
   BATON_ASSIGN_OR_RETURN(host->assets_, LoadTextAssets(options.model));
+  BATON_RETURN_IF_ERROR(CheckAssets(options.model, host->assets_));
   host->assets_fingerprint_ = AssetsFingerprint(host->assets_);
 
   const absl::Time start = absl::Now();
@@ -133,18 +150,22 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
 
 absl::Status WorkerHost::Serve(ShutdownSignal& signal, const Role& role) {
   ControlService control(assets_, [this] { return Snapshot(); });
-  BATON_ASSIGN_OR_RETURN(std::unique_ptr<GrpcServer> server,
-                         GrpcServer::Start({.listen = options_.listen,
-                                            .max_message_bytes = static_cast<int>(options_.max_message_bytes.bytes),
-                                            // Admission sees every call; one beyond it would wait unseen.
-                                            .max_concurrent_streams = std::max(4096, 2 * options_.max_attempts()),
-                                            // Routers always listen, so they can be held to it.
-                                            .peer_timeout = options_.transport.peer_timeout},
-                                           {role.service, &control}));
+  BATON_ASSIGN_OR_RETURN(
+      std::unique_ptr<GrpcServer> server,
+      OfOption("listen",
+               GrpcServer::Start({.listen = options_.listen,
+                                  .max_message_bytes = static_cast<int>(options_.max_message_bytes.bytes),
+                                  // Admission sees every call; one beyond it would wait unseen.
+                                  .max_concurrent_streams = std::max(4096, 2 * options_.max_attempts()),
+                                  // Routers always listen, so they can be held to it.
+                                  .peer_timeout = options_.transport.peer_timeout,
+                                  .health_names = {role.service_name, v1::WorkerControl::service_full_name()}},
+                                 {role.service, &control})));
   server->SetServing(true);
   Log(LogLevel::kInfo, "worker.serving",
       {{"role", RoleName(role_)},
        {"listen", options_.listen},
+       {"port", server->port()},
        {"handoff", transport_ == nullptr ? std::string() : transport_->address()}});
 
   while (!signal.Wait(kSignalPoll)) metrics_->SetPages(pool_->counts());

@@ -46,6 +46,7 @@ class WorkerHost {
   // What the role adds to a running process.
   struct Role {
     grpc::Service* service = nullptr;
+    std::string service_name;              // in full
     std::function<void()> stop_accepting;  // a drain begins
     std::function<void()> fail_all;        // its time is over: end what is left, soon
   };

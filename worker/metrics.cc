@@ -14,8 +14,6 @@ class WorkerMetrics::Builder {
   Builder(prometheus::Registry& registry, const std::string& model, const std::string& role)
       : registry_(registry), constant_{{"model", model}, {"role", role}} {}
 
-  const std::string& role() const { return constant_.at("role"); }
-
   prometheus::Histogram& Seconds(const char* name, const char* help, const Labels& labels = {}) const {
     return Histogram(name, help, LatencyBuckets(), labels);
   }
@@ -45,7 +43,8 @@ WorkerMetrics::WorkerMetrics(prometheus::Registry& registry, const std::string& 
     : WorkerMetrics(Builder(registry, model, role)) {}
 
 WorkerMetrics::WorkerMetrics(const Builder& make)
-    : queue_seconds(make.Seconds("baton_queue_seconds", "Time a request waited at a stage", {{"stage", make.role()}})),
+    : prefill_queue_seconds(make.Seconds("baton_queue_seconds", "Waiting, by stage", {{"stage", "prefill"}})),
+      decode_queue_seconds(make.Seconds("baton_queue_seconds", "Waiting, by stage", {{"stage", "decode"}})),
       prefill_seconds(make.Seconds("baton_prefill_seconds", "First chunk of a prompt to its first token")),
       kv_transfer_seconds(make.Seconds("baton_kv_transfer_seconds", "First page put to handover")),
       kv_transfer_exposed_seconds(

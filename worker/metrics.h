@@ -14,9 +14,10 @@ namespace baton {
 struct WorkerMetrics {
   WorkerMetrics(prometheus::Registry& registry, const std::string& model, const std::string& role);
 
-  prometheus::Histogram& queue_seconds;        // baton_queue_seconds{stage=role}
-  prometheus::Histogram& prefill_seconds;      // first chunk to first token
-  prometheus::Histogram& kv_transfer_seconds;  // first put to Committed
+  prometheus::Histogram& prefill_queue_seconds;  // baton_queue_seconds{stage}: until a prompt's first chunk
+  prometheus::Histogram& decode_queue_seconds;   // until the first step of a sequence handed over
+  prometheus::Histogram& prefill_seconds;        // first chunk to first token
+  prometheus::Histogram& kv_transfer_seconds;    // first put to Committed
   prometheus::Histogram& kv_transfer_exposed_seconds;
   prometheus::Histogram& batch_sequences;  // per step
   prometheus::Histogram& step_seconds;

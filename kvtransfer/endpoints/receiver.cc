@@ -17,9 +17,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "common/log.h"
 #include "common/mutex.h"
 #include "common/status_macros.h"
 #include "kvtransfer/endpoints.h"
+#include "kvtransfer/endpoints/peer_log.h"
 #include "kvtransfer/wire/codec.h"
 
 namespace baton {
@@ -95,6 +97,7 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
         transport_(transport),
         layout_(pool->layout()),
         pages_total_(pool->pages_total()),
+        pool_(*pool),
         events_(std::move(events)),
         machine_(MachineConfig(options, *pool)),
         pages_(pool) {
@@ -152,11 +155,14 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
   void Carry(handoff::Receiver::Action action, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finish(Effects effects);
   void Greet(PeerId id, const handoff::Hello& hello, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Refuse(PeerId id, const handoff::Hello& hello, const std::string& why, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ReceiverOptions options_;
   Transport* const transport_;
   const KvLayout layout_;
   const uint32_t pages_total_;
+  const PagePool& pool_;
   const Events events_;
   handoff::Hello self_;
 
@@ -241,40 +247,46 @@ void ReceiverEndpoint::OnMessage(PeerId peer, std::string_view bytes) {
 }
 
 void ReceiverEndpoint::Greet(PeerId id, const handoff::Hello& hello, Effects* effects) {
-  handoff::Welcome welcome{.error = "", .self = self_};
   if (absl::Status fits = handoff::CheckPair(self_, hello); !fits.ok()) {
-    // The peer reads why and hangs up; if it does not, the timeout for its Hello ends the connection.
-    welcome.error = std::string(fits.message());
-    transport_->Send(id, handoff::Encode(welcome));
-    return;
+    return Refuse(id, hello, std::string(fits.message()), effects);
   }
   // A worker has one connection to us. Another of the same process is one that it lost; one of another process is of a
   // former one, unless that is alive: then two workers were given one name.
   for (const auto& [other_id, other] : peers_) {
     if (other.worker_id != hello.worker_id) continue;
     if (other.epoch != hello.epoch && other.state == PeerState::kAlive) {
-      welcome.error = absl::StrCat("another worker with the id ", hello.worker_id, " is connected");
-      transport_->Send(id, handoff::Encode(welcome));
-      return;
+      return Refuse(id, hello, absl::StrCat("another worker with the id ", hello.worker_id, " is connected"), effects);
     }
     transport_->Disconnect(other_id);
   }
   peers_[id] = {.worker_id = hello.worker_id, .epoch = hello.epoch};
-  transport_->Send(id, handoff::Encode(welcome));
+  transport_->Send(id, handoff::Encode(handoff::Welcome{.error = "", .self = self_}));
+  effects->callbacks.push_back([worker = hello.worker_id, path = transport_->PathName(id)] {
+    Log(LogLevel::kInfo, "peer.connected", {{"peer", worker}, {"transport", path}});
+  });
   ApplyLocked(handoff::Receiver::PeerUp{id}, effects);
+}
+
+// The peer reads why and hangs up; if it does not, the timeout for its Hello ends the connection.
+void ReceiverEndpoint::Refuse(PeerId id, const handoff::Hello& hello, const std::string& why, Effects* effects) {
+  transport_->Send(id, handoff::Encode(handoff::Welcome{.error = why, .self = self_}));
+  effects->callbacks.push_back(
+      [worker = hello.worker_id, why] { Log(LogLevel::kWarning, "peer.refused", {{"peer", worker}, {"why", why}}); });
 }
 
 void ReceiverEndpoint::OnPeerState(PeerId peer, PeerState state, const absl::Status& why) {
   Effects effects;
+  std::string worker;
   {
     MutexLock lock(mutex_);
-    if (state == PeerState::kRevoked) {
-      peers_.erase(peer);
-    } else if (const auto it = peers_.find(peer); it != peers_.end()) {
+    if (const auto it = peers_.find(peer); it != peers_.end()) {
+      worker = it->second.worker_id;
       it->second.state = state;
+      if (state == PeerState::kRevoked) peers_.erase(it);
     }
     ApplyLocked(handoff::Receiver::PeerChanged{peer, state, why}, &effects);
   }
+  if (!worker.empty()) LogPeerState(worker, state, why, pool_.counts().quarantined);
   Finish(std::move(effects));
 }
 

@@ -19,9 +19,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "common/log.h"
 #include "common/mutex.h"
 #include "common/status_macros.h"
 #include "kvtransfer/endpoints.h"
+#include "kvtransfer/endpoints/peer_log.h"
 #include "kvtransfer/handoff/seen_attempts.h"
 #include "kvtransfer/handoff/writer.h"
 #include "kvtransfer/io/steady_time.h"
@@ -237,6 +239,9 @@ void SenderEndpoint::OnWelcome(Connections::iterator it, const handoff::Welcome&
     DropConnection(it, status, callbacks);
     return;
   }
+  callbacks->push_back([worker = std::get<0>(it->first), path = transport_->PathName(it->second.peer)] {
+    Log(LogLevel::kInfo, "peer.connected", {{"peer", worker}, {"transport", path}});
+  });
   it->second.state = Connection::State::kReady;
   it->second.peer_pages_total = welcome.self.pages_total;
   std::vector<AttemptKey> waiting;
@@ -268,6 +273,11 @@ SenderEndpoint::Connections::iterator SenderEndpoint::FindConnection(PeerId peer
 
 void SenderEndpoint::DropConnection(Connections::iterator it, const absl::Status& why, Callbacks* callbacks) {
   if (it->second.state != Connection::State::kConnecting) transport_->Disconnect(it->second.peer);
+  const bool was_ready = it->second.state == Connection::State::kReady;
+  callbacks->push_back([worker = std::get<0>(it->first), address = std::get<2>(it->first), was_ready, why] {
+    if (was_ready) return LogPeerState(worker, PeerState::kRevoked, why);
+    Log(LogLevel::kWarning, "peer.not_connected", {{"peer", worker}, {"address", address}, {"status", why}});
+  });
   const absl::Status status(why.code(), absl::StrCat("decode worker ", std::get<0>(it->first), " at ",
                                                      std::get<2>(it->first), ": ", why.message()));
   for (auto handoff = handoffs_.begin(); handoff != handoffs_.end();) {
@@ -316,7 +326,11 @@ void SenderEndpoint::OnPeerState(PeerId peer, PeerState state, const absl::Statu
     MutexLock lock(mutex_);
     if (const auto it = FindConnection(peer); it != connections_.end()) {
       it->second.silent = state == PeerState::kSilent;
-      if (state == PeerState::kRevoked) DropConnection(it, why, &callbacks);
+      if (state == PeerState::kRevoked) {
+        DropConnection(it, why, &callbacks);
+      } else {
+        callbacks.push_back([worker = std::get<0>(it->first), state, why] { LogPeerState(worker, state, why); });
+      }
     }
     if (state == PeerState::kRevoked) {
       std::vector<AttemptKey> lost;

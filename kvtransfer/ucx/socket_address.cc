@@ -76,6 +76,13 @@ absl::StatusOr<SocketAddress> ResolveAddress(const std::string& address, bool nu
   return result;
 }
 
+std::string PeerName(int socket) {
+  SocketAddress peer;
+  peer.bytes = sizeof(peer.storage);
+  return getpeername(socket, reinterpret_cast<sockaddr*>(&peer.storage), &peer.bytes) == 0 ? peer.ToString()
+                                                                                           : "unknown";
+}
+
 absl::StatusOr<std::string> DeviceOf(const SocketAddress& address) {
   if (address.IsAnyHost()) return "";
   ifaddrs* all = nullptr;

@@ -25,6 +25,9 @@ struct SocketAddress {
 // may wait for a name server. INVALID_ARGUMENT if it is not host:port; UNAVAILABLE if the name has no address.
 absl::StatusOr<SocketAddress> ResolveAddress(const std::string& address, bool numeric_only);
 
+// Who is at the other end of a connected socket; "unknown" if that is not to be found out.
+std::string PeerName(int socket);
+
 // The name of this host's network device that has `address`; empty if it stands for all. NOT_FOUND if none has it.
 absl::StatusOr<std::string> DeviceOf(const SocketAddress& address);
 

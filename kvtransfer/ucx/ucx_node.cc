@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/address.h"
+#include "common/log.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
 #include "kvtransfer/io/transport_options.h"
@@ -246,12 +247,22 @@ void UcxNode::AdvancePending() {
     pending_.erase(pending_.begin() + static_cast<ptrdiff_t>(i));
     if (result->ok()) {
       OnIntroduced(std::move(pending), **result);
-    } else if (pending.connected != nullptr) {
+    } else if (pending.connected == nullptr) {
+      LogStranger(pending, result->status());
+    } else {
       const absl::Status& why = result->status();
       pending.connected(
           absl::Status(why.code(), Concat("cannot connect to ", pending.address, ": ", FromAbsl(why.message()))));
     }
   }
+}
+
+// At most once a second: whoever knocks must not fill our log.
+void UcxNode::LogStranger(const Pending& pending, const absl::Status& why) {
+  const SteadyTime now = SteadyClock::now();
+  if (now < next_stranger_log_) return;
+  next_stranger_log_ = now + std::chrono::seconds(1);
+  Log(LogLevel::kWarning, "transport.refused", {{"from", PeerName(pending.introduction->fd())}, {"status", why}});
 }
 
 void UcxNode::OnIntroduced(Pending pending, const Introduced& introduced) {

@@ -83,6 +83,7 @@ class UcxNode {
   void AcceptConnections();
   void AddPending(Pending pending);
   void AdvancePending();
+  void LogStranger(const Pending& pending, const absl::Status& why);
   void OnIntroduced(Pending pending, const Introduced& peer);
 
   void LookUp(const std::string& address, ConnectDone done);
@@ -106,6 +107,7 @@ class UcxNode {
   std::map<PeerId, std::unique_ptr<UcxPeer>> peers_;
   std::unordered_map<uint64_t, UcxPeer*> by_session_;
   std::vector<Pending> pending_;
+  SteadyTime next_stranger_log_;
   std::map<uint64_t, ConnectDone> lookups_;
   uint64_t next_lookup_ = 1;
   bool check_descriptors_ = false;

@@ -21,8 +21,8 @@
 #include "absl/time/time.h"
 #include "baton/v1/worker.grpc.pb.h"
 #include "client.h"
-#include "metrics_page.h"
 #include "process.h"
+#include "tests/metrics_page.h"
 
 namespace baton::testing {
 

@@ -61,7 +61,8 @@ class FakeInference : public v1::Inference::CallbackService {
 std::string Address(int port) { return Concat("127.0.0.1:", port); }
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> StartServer(FakeInference& service, const std::string& listen) {
-  return GrpcServer::Start({.listen = listen, .peer_timeout = absl::Seconds(3)}, {&service});
+  return GrpcServer::Start({.listen = listen, .peer_timeout = absl::Seconds(3), .health_names = {"baton.v1.Inference"}},
+                           {&service});
 }
 
 grpc::Status CallListModels(const std::shared_ptr<grpc::Channel>& channel) {
@@ -104,8 +105,10 @@ std::string Exchange(const std::shared_ptr<grpc::Channel>& channel, const std::s
   return text;
 }
 
-std::string Health(const std::shared_ptr<grpc::Channel>& channel) {
-  return Exchange(channel, "/grpc.health.v1.Health/Check", "");
+std::string Health(const std::shared_ptr<grpc::Channel>& channel, std::string_view service = "") {
+  const std::string request =
+      service.empty() ? "" : Concat("\x0a", std::string(1, static_cast<char>(service.size())), service);
+  return Exchange(channel, "/grpc.health.v1.Health/Check", request);
 }
 constexpr char kServing[] = "\x08\x01";     // status: SERVING
 constexpr char kNotServing[] = "\x08\x02";  // status: NOT_SERVING
@@ -132,8 +135,11 @@ TEST(GrpcServerTest, ServesItsServicesHealthAndReflectionOnAPortOfItsChoice) {
   const auto channel = MakeChannel(Address(server->port()));
   EXPECT_OK(FromGrpc(CallListModels(channel)));
   EXPECT_EQ(Health(channel), kServing);
+  EXPECT_EQ(Health(channel, "baton.v1.Inference"), kServing);
+  EXPECT_EQ(Health(channel, "another"), "");
   server->SetServing(false);
   EXPECT_EQ(Health(channel), kNotServing);
+  EXPECT_EQ(Health(channel, "baton.v1.Inference"), kNotServing);
   server->SetServing(true);
   EXPECT_EQ(Health(channel), kServing);
   constexpr char kListServices[] = "\x3a\x00";

@@ -262,9 +262,15 @@ TEST_F(RequestMachineTest, TheFirstTokenMayBeTheLast) {
   spec_.sampling.set_max_tokens(1);
   BeginAccepted();
   Prefill(1, FirstToken(0, 0));
-  Prefill(1, PrefillFinished(v1::FINISH_REASON_LENGTH));
+  v1::PrefillEvent finished = PrefillFinished(v1::FINISH_REASON_LENGTH);
+  finished.mutable_finished()->set_prefill_seconds(0.25);
+  finished.mutable_finished()->set_cached_prompt_tokens(1);
+  Prefill(1, finished);
   EXPECT_EQ(Count<action::CancelDecode>(), 1) << "nothing will be handed over";
-  EXPECT_EQ(Last<action::Finish>().finish.usage().completion_tokens(), 1u);
+  const v1::Finish finish = Last<action::Finish>().finish;
+  EXPECT_EQ(finish.usage().completion_tokens(), 1u);
+  EXPECT_EQ(finish.usage().cached_prompt_tokens(), 1u);
+  EXPECT_DOUBLE_EQ(finish.timings().prefill_seconds(), 0.25);
 }
 
 TEST_F(RequestMachineTest, ADecodeWorkerThatPrefillsItselfNeedsNoOther) {

@@ -1,6 +1,7 @@
 // The whole router in this process, between a client and fake workers, over real gRPC.
 #include "router/router.h"
 
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -11,9 +12,11 @@
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "baton/v1/inference.grpc.pb.h"
 #include "demo_assets.h"
 #include "fake_worker.h"
+#include "tests/metrics_page.h"
 #include "tests/status_matchers.h"
 
 namespace baton::router {
@@ -487,6 +490,51 @@ TEST_F(RouterTest, RefusalsNameTheField) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_NE(status.error_message().find("tenant"), std::string::npos);
   EXPECT_EQ(Generate(Request(1 << 20)).status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(RouterTest, RequestsThatCannotBeParsedAreRefusedInWords) {
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  grpc::GenericStub stub(channel_);
+  for (const char* method : {"Inference/Generate", "Inference/Tokenize", "Inference/Detokenize", "Inference/ListModels",
+                             "Admin/GetStatus"}) {
+    grpc::ClientContext context;
+    const grpc::Slice garbage("\xff\xff\xff");
+    const grpc::ByteBuffer request(&garbage, 1);
+    grpc::ByteBuffer response;
+    absl::Notification done;
+    grpc::Status status;
+    stub.UnaryCall(&context, absl::StrCat("/baton.v1.", method), {}, &request, &response, [&](const grpc::Status& end) {
+      status = end;
+      done.Notify();
+    });
+    ASSERT_TRUE(done.WaitForNotificationWithTimeout(kPatience)) << method;
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << method;
+    EXPECT_NE(status.error_message().find("not a baton.v1."), std::string::npos) << status.error_message();
+  }
+}
+
+TEST_F(RouterTest, TimeSpentWaitingForRoomIsQueueTime) {
+  options_.metrics_listen = "127.0.0.1:0";
+  options_.overload_wait = kPatience;
+  FakeWorker& worker = AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  constexpr int kRefusals = 3;  // after the second there are pauses
+  std::atomic<int> refusals = 0;
+  worker.SetDecodeScript([&](const v1::DecodeRequest& request, const std::shared_ptr<DecodeStream>& stream) {
+    v1::DecodeEvent event = FakeWorker::Tokens(0, request.header().sampling().max_tokens());
+    if (++refusals <= kRefusals) {
+      event.mutable_failed()->set_cause(v1::ATTEMPT_FAILURE_OVERLOADED);
+    } else {
+      stream->Send(event);
+      event = FakeWorker::Finished();
+    }
+    stream->Send(event);
+    stream->End();
+  });
+  ExpectCanned(Generate(Request(5)), 5);
+  ASSERT_OK_AND_ASSIGN(const testing::MetricsPage page, testing::MetricsPage::Fetch(router_->metrics_port()));
+  EXPECT_GE(page.Sum("baton_queue_seconds_sum", {{"model", "demo"}, {"stage", "router"}}), 0.05);
 }
 
 TEST_F(RouterTest, APortInUseIsSaid) {

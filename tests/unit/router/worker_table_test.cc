@@ -175,10 +175,26 @@ TEST_F(WorkerTableTest, WorkersOfDifferentNumericsAreNeverPaired) {
   EXPECT_EQ(Place({{"d1", 1}}).kind, PlacementResult::Kind::kOnlyAvoided);
 }
 
+TEST_F(WorkerTableTest, WhyLiveWorkersServeNothingIsSaid) {
+  Hear(0, Status("p1", v1::WORKER_ROLE_PREFILL));
+  v1::WorkerStatus other = Status("d1", v1::WORKER_ROLE_DECODE);
+  other.mutable_model()->set_numerics_id("n2");
+  Hear(1, other);
+  Advance();
+  EXPECT_TRUE(Fails(table_.FindModel(""), absl::StatusCode::kUnavailable, "p1+d1: numerics ids differ"));
+}
+
 TEST_F(WorkerTableTest, LaterAttemptsStayWithinTheirNumericsId) {
   BringUpPair();
   EXPECT_EQ(Place({}, "n1").kind, PlacementResult::Kind::kPlaced);
   EXPECT_EQ(Place({}, "n2").kind, PlacementResult::Kind::kNoneLive);
+}
+
+TEST_F(WorkerTableTest, APairWhoseWorkerBrokeOffIsNotShownAsReady) {
+  BringUpPair();
+  EXPECT_EQ(PairOf("p1", "d1").state(), "ready");
+  table_.OnStreamEnded(now_, 0, absl::UnavailableError("broken"));
+  EXPECT_EQ(PairOf("p1", "d1").state(), "waiting");
 }
 
 TEST_F(WorkerTableTest, ASilentWorkerIsLostAndItsPairProbedAnewWhenItIsHeardAgain) {
@@ -274,7 +290,7 @@ TEST_F(WorkerTableTest, AssetsThatCannotBeHadAreTriedAgain) {
   table_.OnAssets(now_, "f1", absl::DataLossError("wrong fingerprint"));
   EXPECT_TRUE(Advance().fetch.empty());
   EXPECT_EQ(Advance(absl::Seconds(2)).fetch.size(), 1u);
-  EXPECT_TRUE(Fails(table_.FindModel("m"), absl::StatusCode::kUnavailable, "starting"));
+  EXPECT_TRUE(Fails(table_.FindModel("m"), absl::StatusCode::kUnavailable, "wrong fingerprint"));
 }
 
 TEST_F(WorkerTableTest, ReportsThatMakeNoSenseAreShownNotUsed) {

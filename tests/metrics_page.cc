@@ -1,4 +1,4 @@
-#include "metrics_page.h"
+#include "tests/metrics_page.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,0 +1,25 @@
+// What both endpoints say in the log about a peer they were connected with.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/log.h"
+#include "kvtransfer/peer.h"
+
+namespace baton {
+
+inline void LogPeerState(const std::string& worker, PeerState state, const absl::Status& why,
+                         uint32_t pages_quarantined = 0) {
+  switch (state) {
+    case PeerState::kAlive:
+      return Log(LogLevel::kInfo, "peer.heard_again", {{"peer", worker}});
+    case PeerState::kSilent:
+      return Log(LogLevel::kWarning, "peer.silent", {{"peer", worker}, {"pages_quarantined", pages_quarantined}});
+    case PeerState::kRevoked:
+      return Log(LogLevel::kWarning, "peer.lost", {{"peer", worker}, {"status", why}});
+  }
+}
+
+}  // namespace baton

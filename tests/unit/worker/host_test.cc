@@ -1,0 +1,56 @@
+// What a worker refuses before it serves.
+#include "worker/host.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "tests/status_matchers.h"
+#include "tests/temp_folder.h"
+#include "tests/tiny_models.h"
+
+namespace baton {
+namespace {
+
+using testing::DemoModel;
+using testing::Fails;
+using testing::TempFolder;
+
+WorkerOptions Options(const std::string& model) {
+  WorkerOptions options;
+  options.model = model;
+  options.model_name = "m";
+  options.worker_id = "w";
+  options.listen = "127.0.0.1:0";
+  options.threads = 1;
+  options.pages = 4;
+  return options;
+}
+
+absl::Status Start(const WorkerOptions& options) {
+  return WorkerHost::Create(options, v1::WORKER_ROLE_BOTH, /*with_transport=*/false).status();
+}
+
+TEST(WorkerHostTest, StartsWithTheDemoModel) { EXPECT_OK(Start(Options(DemoModel("demo-draft").string()))); }
+
+TEST(WorkerHostTest, RefusesADamagedTokenizerWithItsPath) {
+  const TempFolder folder;
+  folder.CopyFrom(DemoModel("demo-draft"));
+  std::filesystem::resize_file(folder.path() / "tokenizer.json", 1000);
+  EXPECT_TRUE(Fails(Start(Options(folder.path().string())), testing::kInvalid,
+                    folder.path().string() + ": tokenizer.json: not valid JSON"));
+}
+
+TEST(WorkerHostTest, APortInUseIsSaidBeforeTheModelIsRead) {
+  ASSERT_OK_AND_ASSIGN(const auto taken, MetricsServer::Start("127.0.0.1:0"));
+  WorkerOptions options = Options("/no/such/model");
+  options.listen = "127.0.0.1:" + std::to_string(taken->port());
+  EXPECT_TRUE(Fails(Start(options), absl::StatusCode::kUnavailable, "listen: cannot listen on " + options.listen));
+  options.metrics_listen = std::exchange(options.listen, "127.0.0.1:0");
+  EXPECT_TRUE(Fails(Start(options), absl::StatusCode::kUnavailable, "metrics-listen: cannot listen on"));
+}
+
+}  // namespace
+}  // namespace baton
