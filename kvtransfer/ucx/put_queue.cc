@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kMaxWaitingItems = 1 << 24;
 constexpr size_t kPumpBytes = 1 << 20;  // in one go: well under a millisecond
 constexpr size_t kMaxShmPutBytes = 256 << 10;
-constexpr int kMaxPutFramesInFlight = 32;
+constexpr int kMaxShmPutsInFlight = 32;
 
 }  // namespace
 
@@ -56,11 +56,10 @@ bool PutQueue::PumpPiece(Item& item, size_t& budget) {
   const size_t bytes = std::min<size_t>({piece.bytes, budget, shm_ != nullptr ? kMaxShmPutBytes : kMaxPayloadBytes});
   if (bytes > 0) {
     if (shm_ != nullptr) {
-      if (shm_->pending() >= kMaxPutFramesInFlight) return false;
+      if (shm_->pending() >= kMaxShmPutsInFlight) return false;
       shm_->Put(piece.remote_offset, piece.local, bytes);
     } else {
-      if (channel_->puts_in_flight() >= kMaxPutFramesInFlight) return false;
-      channel_->SendPut(item.stream, piece.remote_offset, piece.local, bytes);
+      if (!channel_->SendPut(item.stream, piece.remote_offset, piece.local, bytes)) return false;
     }
   }
   streams_[item.stream].bytes_sent += bytes;

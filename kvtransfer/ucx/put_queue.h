@@ -2,7 +2,8 @@
 //
 // Puts and flushes are worked off in order, a bounded part at a time (Pump), so that a long put keeps neither
 // heartbeats nor other peers waiting. Two data paths:
-//   tcp   pieces travel as frames and the receiver writes them. A flush is a frame after them, and its answer.
+//   tcp   pieces travel as frames and the receiver writes them; a frame is copied as it leaves. A flush is a frame
+//         after them, and its answer.
 //   shm   pieces are written into the peer's mapped region (ShmPath).
 // I/O thread only.
 #pragma once
@@ -45,7 +46,7 @@ class PutQueue {
   // The peer is given up: nothing that waits will be put. Flushes, also later ones, wait for FailFlushes.
   void Stop();
   // After Stop: nothing reads local memory, and nothing writes to the peer's region, any more.
-  bool stopped() const { return channel_->puts_in_flight() == 0 && (shm_ == nullptr || shm_->pending() == 0); }
+  bool stopped() const { return shm_ == nullptr || shm_->pending() == 0; }
   // After Stop, once stopped: unmaps the peer's region. Nothing of the shared memory path is in use when stopped again.
   void LetGo();
   // Calls what waits for a flush.

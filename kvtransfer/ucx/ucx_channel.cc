@@ -7,14 +7,6 @@
 
 namespace baton {
 
-// A frame on its way; UCX reads the header and the payload until it is sent.
-struct UcxChannel::Operation {
-  UcxChannel* channel = nullptr;
-  FrameHeader header;
-  std::shared_ptr<const std::string> payload;  // unless the payload is memory of the user
-  size_t queued_bytes = 0;
-};
-
 absl::StatusOr<std::unique_ptr<UcxChannel>> UcxChannel::Create(ucp_worker_h worker, const std::string& worker_address,
                                                                uint64_t session) {
   std::unique_ptr<UcxChannel> channel(new UcxChannel(session));
@@ -26,11 +18,9 @@ absl::StatusOr<std::unique_ptr<UcxChannel>> UcxChannel::Create(ucp_worker_h work
   params.err_handler.cb = &UcxChannel::OnError;
   params.err_handler.arg = channel.get();
   const ucs_status_t status = ucp_ep_create(worker, &params, &channel->endpoint_);
-  if (status != UCS_OK) return UcxError(status, "creating the UCX endpoint to a peer");
+  if (status != UCS_OK) return UcxError(status, "creating the UCX endpoint to a peer (another network device?)");
   return channel;
 }
-
-UcxChannel::~UcxChannel() = default;
 
 void UcxChannel::OnError(void* arg, ucp_ep_h /*endpoint*/, ucs_status_t status) {
   static_cast<UcxChannel*>(arg)->Fail(status);
@@ -43,11 +33,10 @@ void UcxChannel::Fail(ucs_status_t status) {
 }
 
 void UcxChannel::Send(FrameType type, std::string payload, uint64_t a, uint64_t b) {
-  auto operation = std::make_unique<Operation>();
-  operation->header = {.type = type, .a = a, .b = b};
-  operation->payload = std::make_shared<const std::string>(std::move(payload));
-  const std::string& data = *operation->payload;
-  Post(std::move(operation), data.data(), data.size());
+  const size_t bytes = payload.size();
+  Queue({.header = {.type = type, .a = a, .b = b},
+         .payload = std::make_shared<const std::string>(std::move(payload)),
+         .bytes = bytes});
 }
 
 void UcxChannel::SendMessage(std::string message) {
@@ -55,65 +44,65 @@ void UcxChannel::SendMessage(std::string message) {
   size_t offset = 0;
   do {
     const size_t bytes = std::min(kMaxPayloadBytes, shared->size() - offset);
-    auto operation = std::make_unique<Operation>();
-    operation->header = {.type = FrameType::kMessage, .a = shared->size(), .b = offset};
-    operation->payload = shared;
-    operation->queued_bytes = bytes;
-    Post(std::move(operation), shared->data() + offset, bytes);
+    Queue({.header = {.type = FrameType::kMessage, .a = shared->size(), .b = offset},
+           .payload = shared,
+           .offset = offset,
+           .bytes = bytes});
     offset += bytes;
   } while (offset < shared->size());
 }
 
-void UcxChannel::SendPut(uint64_t stream, uint64_t offset, const std::byte* local, size_t bytes) {
-  auto operation = std::make_unique<Operation>();
-  operation->header = {.type = FrameType::kPut, .a = stream, .b = offset};
-  Post(std::move(operation), local, bytes);
+bool UcxChannel::SendPut(uint64_t stream, uint64_t offset, const std::byte* local, size_t bytes) {
+  return waiting_.empty() && TrySend({.type = FrameType::kPut, .a = stream, .b = offset}, local, bytes);
 }
 
 void UcxChannel::SendHeartbeat() {
-  if (!heartbeat_in_flight_) Send(FrameType::kHeartbeat);
+  if (waiting_.empty()) Send(FrameType::kHeartbeat);
 }
 
-void UcxChannel::Post(std::unique_ptr<Operation> operation, const void* data, size_t bytes) {
+void UcxChannel::Queue(Frame frame) {
   if (closing_ || failed()) return;
-  Operation* const owned = operation.release();  // by OnSent, or by us if it is sent at once
-  Operation& op = *owned;
-  op.channel = this;
-  op.header.session = session_;
-  op.header.sequence = next_sequence_++;
-  ++in_flight_;
-  queued_bytes_ += op.queued_bytes;
-  if (op.header.type == FrameType::kPut) ++puts_in_flight_;
-  if (op.header.type == FrameType::kHeartbeat) heartbeat_in_flight_ = true;
+  queued_bytes_ += frame.bytes;
+  waiting_.push_back(std::move(frame));
+  Pump();
+}
+
+bool UcxChannel::Pump() {
+  bool sent = false;
+  while (!waiting_.empty() && !closing_ && !failed()) {
+    const Frame& frame = waiting_.front();
+    if (!TrySend(frame.header, frame.payload->data() + frame.offset, frame.bytes)) break;
+    queued_bytes_ -= frame.bytes;
+    waiting_.pop_front();
+    sent = true;
+  }
+  return sent;
+}
+
+bool UcxChannel::TrySend(FrameHeader header, const void* data, size_t bytes) {
+  if (closing_ || failed()) return false;
+  header.session = session_;
+  header.sequence = next_sequence_;
   ucp_request_param_t params{};
-  params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+  params.op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL | UCP_OP_ATTR_FIELD_FLAGS;
   params.flags = UCP_AM_SEND_FLAG_EAGER;
-  params.cb.send = &UcxChannel::OnSent;
-  params.user_data = &op;
-  const ucs_status_ptr_t request =
-      ucp_am_send_nbx(endpoint_, kFrameHandlerId, &op.header, sizeof(op.header), data, bytes, &params);
-  if (UCS_PTR_IS_PTR(request)) return;
-  Complete(op, UCS_PTR_STATUS(request));
-  delete owned;
-}
-
-void UcxChannel::OnSent(void* request, ucs_status_t status, void* operation) {
-  const std::unique_ptr<Operation> op(static_cast<Operation*>(operation));
-  op->channel->Complete(*op, status);
-  ucp_request_free(request);
-}
-
-void UcxChannel::Complete(const Operation& operation, ucs_status_t status) {
-  --in_flight_;
-  queued_bytes_ -= operation.queued_bytes;
-  if (operation.header.type == FrameType::kPut) --puts_in_flight_;
-  if (operation.header.type == FrameType::kHeartbeat) heartbeat_in_flight_ = false;
-  if (status != UCS_OK) Fail(status);
+  const ucs_status_ptr_t result =
+      ucp_am_send_nbx(endpoint_, kFrameHandlerId, &header, sizeof(header), data, bytes, &params);
+  const ucs_status_t status = UCS_PTR_STATUS(result);
+  if (status == UCS_ERR_NO_RESOURCE) return false;
+  if (status != UCS_OK) {
+    Fail(status);
+    return false;
+  }
+  ++next_sequence_;
+  return true;
 }
 
 void UcxChannel::Close() {
   if (closing_) return;
   closing_ = true;
+  waiting_.clear();
+  queued_bytes_ = 0;
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
   params.flags = UCP_EP_CLOSE_FLAG_FORCE;

@@ -57,10 +57,12 @@ absl::StatusOr<std::unique_ptr<UcxNode>> UcxNode::Create(const TransportOptions&
     BATON_RETURN_IF_ERROR(node->poller_.Add(node->listener_->fd(), Poller::Trigger::kEdge));
   }
   BATON_ASSIGN_OR_RETURN(const std::string device, NetworkDevice(options, node->listener_.get()));
-  BATON_ASSIGN_OR_RETURN(node->messages_, UcxWorker::Create(UcxUse::kMessages, device));
-  BATON_ASSIGN_OR_RETURN(node->worker_address_, node->messages_->Address());
+  BATON_ASSIGN_OR_RETURN(node->outgoing_, UcxWorker::Create(UcxUse::kMessages, device));
+  BATON_ASSIGN_OR_RETURN(node->incoming_, UcxWorker::Create(UcxUse::kMessages, device));
+  BATON_ASSIGN_OR_RETURN(node->worker_address_, node->incoming_->Address());
   BATON_RETURN_IF_ERROR(node->poller_.Add(node->wake_->fd(), Poller::Trigger::kLevel));
-  BATON_RETURN_IF_ERROR(node->poller_.Add(node->messages_->event_fd(), Poller::Trigger::kLevel));
+  BATON_RETURN_IF_ERROR(node->poller_.Add(node->outgoing_->event_fd(), Poller::Trigger::kLevel));
+  BATON_RETURN_IF_ERROR(node->poller_.Add(node->incoming_->event_fd(), Poller::Trigger::kLevel));
   if (options.path == "shm" || (options.path == "auto" && UcxMayShareMemory())) {
     BATON_ASSIGN_OR_RETURN(node->memory_, UcxWorker::Create(UcxUse::kMemory, /*device=*/""));
     BATON_RETURN_IF_ERROR(node->poller_.Add(node->memory_->event_fd(), Poller::Trigger::kLevel));
@@ -70,7 +72,7 @@ absl::StatusOr<std::unique_ptr<UcxNode>> UcxNode::Create(const TransportOptions&
   handler.id = kFrameHandlerId;
   handler.cb = &UcxNode::OnFrame;
   handler.arg = node.get();
-  const ucs_status_t status = ucp_worker_set_am_recv_handler(node->messages_->handle(), &handler);
+  const ucs_status_t status = ucp_worker_set_am_recv_handler(node->incoming_->handle(), &handler);
   if (status != UCS_OK) return UcxError(status, "setting the UCX message handler");
   return node;
 }
@@ -150,7 +152,7 @@ void UcxNode::CloseAll() {
   for (const auto& [id, peer] : peers_) peer->Abort();
   advance_until(SteadyClock::now() + kCloseTimeout, [&] { return std::all_of(peers_.begin(), peers_.end(), drained); });
   if (!std::all_of(peers_.begin(), peers_.end(), drained)) {
-    messages_->Abandon();
+    outgoing_->Abandon();
     if (memory_ != nullptr) memory_->Abandon();
   }
   peers_.clear();
@@ -160,7 +162,8 @@ void UcxNode::CloseAll() {
 
 bool UcxNode::RunOnce() {
   bool worked = false;
-  for (int i = 0; i < kProgressBatch && messages_->Progress(); ++i) worked = true;
+  for (int i = 0; i < kProgressBatch && incoming_->Progress(); ++i) worked = true;
+  worked |= outgoing_->Progress();
   if (memory_ != nullptr) worked |= memory_->Progress();
   wake_->Drain();
   worked |= tasks_->RunDue();
@@ -170,7 +173,7 @@ bool UcxNode::RunOnce() {
 }
 
 void UcxNode::SleepUntil(SteadyTime deadline) {
-  if (!messages_->Arm() || (memory_ != nullptr && !memory_->Arm())) return;
+  if (!incoming_->Arm() || !outgoing_->Arm() || (memory_ != nullptr && !memory_->Arm())) return;
   poller_.WaitUntil(deadline);
   check_descriptors_ = true;
 }
@@ -269,7 +272,7 @@ void UcxNode::OnIntroduced(Pending pending, const Introduced& introduced) {
   absl::StatusOr<std::unique_ptr<UcxChannel>> channel =
       introduced.worker_address == worker_address_
           ? absl::InvalidArgumentError("a transport cannot connect to itself")
-          : UcxChannel::Create(messages_->handle(), introduced.worker_address, introduced.session);
+          : UcxChannel::Create(outgoing_->handle(), introduced.worker_address, introduced.session);
   if (!channel.ok()) {
     if (pending.connected != nullptr) pending.connected(channel.status());
     return;

@@ -70,7 +70,7 @@ class UcxNode {
                               const ucp_am_recv_param_t* params);
 
   void Run();
-  UcxWorker& region_owner() const { return memory_ != nullptr ? *memory_ : *messages_; }
+  UcxWorker& region_owner() const { return memory_ != nullptr ? *memory_ : *outgoing_; }
 
   // One round of everything; false if there was nothing to do.
   bool RunOnce();
@@ -97,9 +97,11 @@ class UcxNode {
   const std::shared_ptr<EventFd> wake_;
   const std::shared_ptr<TaskQueue> tasks_;  // shared with threads that look names up
   Poller poller_;
-  std::unique_ptr<UcxWorker> messages_;
+  // One to send and one to receive: see UcxChannel.
+  std::unique_ptr<UcxWorker> outgoing_;
+  std::unique_ptr<UcxWorker> incoming_;
   std::unique_ptr<UcxWorker> memory_;  // null: this side does without shared memory
-  std::string worker_address_;         // of messages_
+  std::string worker_address_;         // of incoming_
   std::unique_ptr<IntroductionListener> listener_;
   std::optional<UcxPeerContext> context_;
   std::optional<StallDetector> stalls_;

@@ -287,16 +287,18 @@ void UcxPeer::CheckProcess() {
 
 bool UcxPeer::Advance() {
   if (phase_ == Phase::kGone) return false;
+  const bool sent = channel_->Pump();
   if (phase_ != Phase::kLeaving) {
     if (channel_->failed()) {
       Leave(channel_->failure());
     } else if (process_dead_) {
       Leave(absl::UnavailableError("the peer's process is dead"));
     } else {
-      return open() && puts_.Pump();
+      const bool put = open() && puts_.Pump();
+      return sent || put;
     }
   }
-  return AdvanceLeaving(SteadyClock::now());
+  return AdvanceLeaving(SteadyClock::now()) || sent;
 }
 
 bool UcxPeer::AdvanceLeaving(SteadyTime now) {

@@ -30,39 +30,37 @@ void ConfigureLibrary() {
 }
 
 struct Setting {
-  const char* variable;  // with which the user overrides it
   const char* name;
   const char* value;
 };
+// What the code relies on, whatever the environment says.
 constexpr Setting kMessageSettings[] = {
-    {"UCX_TLS", "TLS", "tcp"},
-    // A frame travels as one fragment (frame.h): the receiver copies it once, to where it belongs.
-    {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "256k"},
-    {"UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "256k"},
+    {"TLS", "tcp"},
+    // A frame travels as one fragment (frame.h) that leaves at once: the receiver copies it once, to where it belongs.
+    {"TX_SEG_SIZE", "256k"},
+    {"RX_SEG_SIZE", "256k"},
+    // Else connecting blocks the I/O thread, and a peer that ends meanwhile lets UCX 1.13 abort the process.
+    {"CONN_NB", "y"},
     // Frames are never sent by rendezvous, which would write into memory at times of UCX's choosing.
-    {"UCX_RNDV_THRESH", "RNDV_THRESH", "inf"},
-    {"UCX_MAX_RNDV_RAILS", "MAX_RNDV_RAILS", "1"},
+    {"RNDV_THRESH", "inf"},
+    {"MAX_RNDV_RAILS", "1"},
     // We send heartbeats of our own; a stopped peer on shared memory must find its connection when it returns.
-    {"UCX_KEEPALIVE_INTERVAL", "KEEPALIVE_INTERVAL", "inf"},
+    {"KEEPALIVE_INTERVAL", "inf"},
 };
-// Not for the user to override: UCX_TLS is about messages.
-constexpr Setting kMemorySettings[] = {{nullptr, "TLS", "posix,sysv"}};
-
-absl::Status Apply(const Setting& setting, ucp_config_t* config) {
-  if (setting.variable != nullptr && UserSetting(setting.variable) != nullptr) return absl::OkStatus();
-  const ucs_status_t status = ucp_config_modify(config, setting.name, setting.value);
-  return status == UCS_OK ? absl::OkStatus() : UcxError(status, absl::StrCat("setting UCX's ", setting.name));
-}
+constexpr Setting kMemorySettings[] = {{"TLS", "posix,sysv"}};
 
 absl::Status Configure(UcxUse use, const std::string& device, ucp_config_t* config) {
-  absl::Status applied;
-  if (use == UcxUse::kMemory) {
-    for (const Setting& setting : kMemorySettings) applied.Update(Apply(setting, config));
-    return applied;
+  std::vector<Setting> settings(std::begin(kMemorySettings), std::end(kMemorySettings));
+  if (use == UcxUse::kMessages) {
+    settings.assign(std::begin(kMessageSettings), std::end(kMessageSettings));
+    const bool chosen_by_user = UserSetting("UCX_NET_DEVICES") != nullptr;
+    if (!device.empty() && !chosen_by_user) settings.push_back({"NET_DEVICES", device.c_str()});
   }
-  for (const Setting& setting : kMessageSettings) applied.Update(Apply(setting, config));
-  if (!device.empty()) applied.Update(Apply({"UCX_NET_DEVICES", "NET_DEVICES", device.c_str()}, config));
-  return applied;
+  for (const Setting& setting : settings) {
+    const ucs_status_t status = ucp_config_modify(config, setting.name, setting.value);
+    if (status != UCS_OK) return UcxError(status, absl::StrCat("setting UCX's ", setting.name));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<ucp_context_h> CreateContext(UcxUse use, const std::string& device) {
@@ -123,9 +121,7 @@ absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Create(UcxUse use, const s
   ucs_status_t status = ucp_worker_create(worker->context_, &params, &worker->worker_);
   if (status != UCS_OK) return UcxError(status, "creating a UCX worker");
   status = ucp_worker_get_efd(worker->worker_, &worker->event_fd_);
-  if (status != UCS_OK)
-    return UcxError(status,
-                    "getting the UCX event descriptor (does UCX_TLS name a transport that can sleep, such as tcp?)");
+  if (status != UCS_OK) return UcxError(status, "getting the UCX event descriptor");
   return worker;
 }
 

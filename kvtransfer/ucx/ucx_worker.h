@@ -23,7 +23,7 @@ absl::Status UcxError(ucs_status_t status, const std::string& what);
 // endpoints have no error handling, and UCX aborts the process when a tcp connection of theirs breaks at the wrong
 // time.
 enum class UcxUse : uint8_t {
-  kMessages,  // active messages over tcp, or what UCX_TLS names
+  kMessages,  // active messages over tcp
   kMemory,    // puts into memory that processes of one host share
 };
 

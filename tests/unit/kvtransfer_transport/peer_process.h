@@ -72,6 +72,13 @@ class PeerProcess {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
 
+  // What it printed and nobody waited for, once it has ended.
+  std::string Rest() {
+    while (WaitForLine("\n") != "?") {
+    }
+    return std::move(dropped_);
+  }
+
   // The next line that starts with `prefix`, without it; earlier lines are dropped. "?" if none comes.
   std::string WaitForLine(std::string_view prefix) {
     const absl::Time deadline = absl::Now() + kPatience;
@@ -80,6 +87,7 @@ class PeerProcess {
         const std::string line = text_.substr(0, end);
         text_.erase(0, end + 1);
         if (line.compare(0, prefix.size(), prefix) == 0) return line.substr(prefix.size());
+        dropped_ += line + '\n';
       }
       pollfd poll_fd{.fd = stdout_, .events = POLLIN, .revents = 0};
       if (poll(&poll_fd, 1, 100) <= 0) continue;
@@ -96,6 +104,7 @@ class PeerProcess {
   int stdin_ = -1;
   int stdout_ = -1;
   std::string text_;
+  std::string dropped_;
 };
 
 }  // namespace baton::testing

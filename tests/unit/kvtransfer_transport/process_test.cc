@@ -243,20 +243,6 @@ TEST_P(ProcessTest, EndsInTimeWhateverThePeerDoes) {
   }
 }
 
-TEST_P(ProcessTest, AFlushAfterDisconnectWaitsForPutsUnderWay) {
-  if (shm()) GTEST_SKIP() << "a stopped receiver holds no put up";
-  Start(absl::Seconds(60));
-  StartReceiver();
-  child_->Stop();
-  const PutPiece all{.local = static_cast<const std::byte*>(memory_.data), .remote_offset = 0, .bytes = memory_.bytes};
-  for (int i = 0; i < 50; ++i) transport_->Put(peer_, 1, {&all, 1});
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // until nothing goes on any more
-  transport_->Disconnect(peer_);
-  const absl::Time start = absl::Now();
-  EXPECT_TRUE(testing::Fails(FlushAndWait(*transport_, peer_, 1), absl::StatusCode::kUnavailable, "not connected"));
-  EXPECT_GT(absl::Now() - start, absl::Milliseconds(50)) << "puts are cancelled when the farewell is over";
-}
-
 TEST_P(ProcessTest, AMessageFloodToAPeerThatDoesNotReadIsCutOff) {
   Start(absl::Seconds(60));
   StartReceiver();

@@ -70,9 +70,10 @@ int Main(const std::vector<std::string>& args) {
   if (!memory.ok() || !(*transport)->Start(&events).ok()) return 4;
   Print("address " + (*transport)->address());
   if (args[1] == "write") {
-    (*transport)->Connect(args[4], [&transport, memory](const absl::StatusOr<PeerId>& peer) {
+    // It may call back while the transport ends, when `transport` points nowhere any more.
+    (*transport)->Connect(args[4], [ends = transport->get(), memory](const absl::StatusOr<PeerId>& peer) {
       Print("connected " + peer.status().ToString());
-      if (peer.ok()) PutForEver(**transport, *peer, *memory, 1);
+      if (peer.ok()) PutForEver(*ends, *peer, *memory, 1);
     });
   }
   char byte = 0;
