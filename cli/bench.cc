@@ -65,10 +65,10 @@ void AddBenchCommand(CLI::App& app, const Console& console, Command* chosen) {
   bench.require_subcommand(1);
   const auto flags = std::make_shared<BenchFlags>();
   CLI::App& command = *bench.add_subcommand(
-      "serve",
-      "Open-loop load with Poisson arrivals; percentiles of TTFT, TPOT, ITL and end-to-end time of the requests that "
-      "succeed. Exits with 0 when at least one does: the report counts those that fail, by status code, with the first "
-      "reason of each.");
+      "serve", "Open-loop load with Poisson arrivals; percentiles of TTFT, TPOT, ITL and end-to-end time.");
+  command.footer(
+      "Only requests that succeed are measured; those that fail are counted by status code, with the first reason of "
+      "each.\nThe exit code is 0 when at least one request succeeds.");
   AddTarget(command, &flags->target);
   Workload& workload = flags->workload;
   command.add_option("--model", workload.model, "model name (default: the only one served)");
