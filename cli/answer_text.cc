@@ -32,6 +32,10 @@ std::string Quoted(const v1::TokenLogprob& token) {
 
 }  // namespace
 
+std::string Count(uint64_t count, const std::string& noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
 std::string HumanBytes(uint64_t count) {
   static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
   if (count < 1024) return absl::StrCat(count, " B");
@@ -47,7 +51,7 @@ std::string HumanBytes(uint64_t count) {
 std::string SummaryLine(const v1::Finish& finish) {
   std::string line = absl::StrCat("TTFT ", Milliseconds(finish.timings().ttft_seconds()), ", TPOT ",
                                   Milliseconds(finish.timings().tpot_seconds()), ", ", finish.usage().prompt_tokens(),
-                                  " prompt + ", finish.usage().completion_tokens(), " output tokens");
+                                  " prompt + ", Count(finish.usage().completion_tokens(), "output token"));
   if (finish.attempts().empty()) return line;
   absl::StrAppend(&line, ", ", Served(*finish.attempts().rbegin()));
   if (finish.attempts_size() > 1) {

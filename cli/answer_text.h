@@ -14,6 +14,9 @@ std::string SummaryLine(const v1::Finish& finish);
 // One line per token of `chunk`: output index, the token, its logprob, then the most likely ones.
 std::string LogprobLines(const v1::Chunk& chunk);
 
+// "1 request", "2 requests".
+std::string Count(uint64_t count, const std::string& noun);
+
 // `count` with a binary unit: "512 B", "1.5 MiB".
 std::string HumanBytes(uint64_t count);
 

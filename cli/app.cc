@@ -2,6 +2,7 @@
 
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "common/arguments.h"
 
 namespace baton {
 
@@ -21,7 +22,7 @@ int RunBaton(int argc, const char* const* argv, const Console& console) {
   AddStatusCommand(app, console, &chosen);
   AddBenchCommand(app, console, &chosen);
   try {
-    app.parse(argc, argv);
+    app.parse(ReversedArguments(argc, argv));
   } catch (const CLI::ParseError& error) {
     return app.exit(error, *console.out, *console.err) == 0 ? kExitOk : kExitUsage;
   }

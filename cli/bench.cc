@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/flags.h"
 #include "cli/generation_flags.h"
 #include "cli/interrupt.h"
 #include "cli/load_generator.h"
@@ -52,8 +53,9 @@ int RunBenchServe(BenchFlags& flags, const Console& console) {
   *console.out << (flags.json ? absl::StrCat(ToJson(flags.target, flags.workload, report), "\n")
                               : ToTable(flags.workload, report))
                << std::flush;
-  if (console.interrupt->triggered()) return kExitInterrupted;
-  return report.completed > 0 ? kExitOk : kExitError;
+  // Some failures are a result, of an overload for instance; without a success there is none.
+  if (report.completed > 0 && !console.interrupt->triggered()) return kExitOk;
+  return Report(console, "bench serve", absl::UnavailableError("no request succeeded"));
 }
 
 }  // namespace
@@ -64,24 +66,23 @@ void AddBenchCommand(CLI::App& app, const Console& console, Command* chosen) {
   const auto flags = std::make_shared<BenchFlags>();
   CLI::App& command = *bench.add_subcommand(
       "serve", "Open-loop load with Poisson arrivals; percentiles of TTFT, TPOT, ITL and end-to-end time.");
-  command.add_option("--target", flags->target, "HOST:PORT of the router")->capture_default_str();
-  command.add_option("--model", flags->workload.model, "model name (default: the only one served)");
-  command.add_option("--rate", flags->workload.rate, "requests per second")
-      ->check(CLI::Range(1e-3, 1e5))
-      ->capture_default_str();
-  command.add_option("--requests", flags->workload.requests, "how many to send")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  command.add_option("--prompt-tokens", flags->workload.prompt_tokens, "random token ids per prompt")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  command.add_option("--output-tokens", flags->workload.output_tokens, "tokens per answer; end tokens do not end it")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
-  command.add_option("--seed", flags->workload.seed, "of arrivals and prompts")->capture_default_str();
-  command.add_option("--max-in-flight", flags->load.max_in_flight, "requests beyond this are counted as NOT_SENT")
-      ->check(CLI::Range(1, 100'000))
-      ->capture_default_str();
+  command.footer(
+      "Only requests that succeed are measured; those that fail are counted by status code, with the first reason of "
+      "each.\nThe exit code is 0 when at least one request succeeds.");
+  AddTarget(command, &flags->target);
+  Workload& workload = flags->workload;
+  command.add_option("--model", workload.model, "model name (default: the only one served)");
+  AddNumber(command, "--rate", &workload.rate, "requests per second", 1e-3, 1e5)
+      ->default_str(absl::StrCat(workload.rate));
+  const auto add_count = [&command](const char* name, int* value, const char* help, int max) {
+    AddWholeNumber(command, name, value, help, 1, max)->default_str(absl::StrCat(*value));
+  };
+  add_count("--requests", &workload.requests, "how many to send", 1'000'000);
+  add_count("--prompt-tokens", &workload.prompt_tokens, "random token ids per prompt", 1 << 20);
+  add_count("--output-tokens", &workload.output_tokens, "tokens per answer; end tokens do not end it", 1 << 20);
+  AddWholeNumber(command, "--seed", &workload.seed, "of arrivals and prompts", 0, UINT64_MAX)
+      ->default_str(absl::StrCat(workload.seed));
+  add_count("--max-in-flight", &flags->load.max_in_flight, "requests beyond this are counted as NOT_SENT", 100'000);
   command.add_option("--timeout", flags->timeout, "per request")->capture_default_str();
   command.add_flag("--json", flags->json, "one JSON line instead of the table");
   command.callback(

@@ -5,6 +5,7 @@
 #include "cli/answer_text.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/flags.h"
 #include "cli/generation_flags.h"
 #include "cli/interrupt.h"
 #include "cli/line_reader.h"
@@ -120,7 +121,7 @@ int RunChat(const ChatFlags& flags, const Console& console) {
 void AddChatCommand(CLI::App& app, const Console& console, Command* chosen) {
   const auto flags = std::make_shared<ChatFlags>();
   CLI::App& command = *app.add_subcommand("chat", "A conversation: one line per turn, the history is kept.");
-  command.add_option("--target", flags->target, "HOST:PORT of the router")->capture_default_str();
+  AddTarget(command, &flags->target);
   command.add_option("--system", flags->system, "system message before the conversation");
   flags->generation.AddTo(command);
   command.add_flag("--summary", flags->summary, "after each answer one line on stderr about how it was served");

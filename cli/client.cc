@@ -30,10 +30,26 @@ std::string ConnectFailure(const std::string& target, const std::shared_ptr<grpc
   if (absl::StrContains(reason, "DNS resolution failed") || absl::StrContains(reason, "resolve")) {
     return absl::StrCat("cannot resolve ", target, ": expected --target HOST:PORT (", reason, ")");
   }
-  return absl::StrCat("cannot connect to ", target, ": ", reason);
+  return absl::StrCat("cannot connect to ", target, reason.empty() ? "" : ": ", reason);
 }
 
 }  // namespace
+
+std::string Reason(const grpc::Status& status, const std::string& limit) {
+  switch (status.error_code()) {
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return limit.empty() ? status.error_message() : absl::StrCat("not done within ", limit);
+    case grpc::StatusCode::UNIMPLEMENTED:
+      // gRPC's answer for a service that is not there has no words.
+      return absl::StrCat(status.error_message(), status.error_message().empty() ? "" : "; ", "is it a baton-router?");
+    default:
+      return status.error_message();
+  }
+}
+
+std::string TimeoutWords(absl::Duration timeout) {
+  return timeout < absl::InfiniteDuration() ? absl::StrCat("--timeout ", absl::FormatDuration(timeout)) : "";
+}
 
 Client::Client(std::string target, const std::shared_ptr<grpc::Channel>& channel)
     : target_(std::move(target)), inference_(v1::Inference::NewStub(channel)), admin_(v1::Admin::NewStub(channel)) {}
@@ -77,7 +93,7 @@ absl::StatusOr<v1::Finish> Client::Generate(const v1::GenerateRequest& request, 
   }
   if (!status.ok()) {
     if (interrupt.triggered()) return absl::CancelledError("interrupted");
-    return Explain(status);
+    return Explain(status, TimeoutWords(timeout));
   }
   if (!finish.has_value()) {
     return absl::InternalError(absl::StrCat(target_, " ended the stream without its finish message"));
@@ -90,7 +106,7 @@ absl::StatusOr<v1::GetStatusResponse> Client::GetStatus(absl::Duration timeout) 
   SetTimeout(context, timeout);
   v1::GetStatusResponse response;
   const grpc::Status status = admin_->GetStatus(&context, {}, &response);
-  if (!status.ok()) return Explain(status);
+  if (!status.ok()) return Explain(status, absl::FormatDuration(timeout));
   return response;
 }
 
@@ -99,14 +115,17 @@ absl::StatusOr<v1::ListModelsResponse> Client::ListModels(absl::Duration timeout
   SetTimeout(context, timeout);
   v1::ListModelsResponse response;
   const grpc::Status status = inference_->ListModels(&context, {}, &response);
-  if (!status.ok()) return Explain(status);
+  if (!status.ok()) return Explain(status, absl::FormatDuration(timeout));
   return response;
 }
 
-absl::Status Client::Explain(const grpc::Status& status) const {
-  const absl::Status plain = FromGrpc(status);
-  return absl::Status(
-      plain.code(), absl::StrCat(target_, " answered ", absl::StatusCodeToString(plain.code()), ": ", plain.message()));
+absl::Status Client::Explain(const grpc::Status& status, const std::string& limit) const {
+  const absl::StatusCode code = FromGrpc(status).code();
+  // A deadline is more often noticed here than there.
+  const char* const verb = code == absl::StatusCode::kDeadlineExceeded ? ": " : " answered ";
+  const std::string reason = Reason(status, limit);
+  return absl::Status(code,
+                      absl::StrCat(target_, verb, absl::StatusCodeToString(code), reason.empty() ? "" : ": ", reason));
 }
 
 }  // namespace baton

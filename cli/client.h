@@ -18,6 +18,13 @@ class Interrupt;
 inline constexpr std::string_view kDefaultTarget = "127.0.0.1:50051";
 inline constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
 
+// Why a call failed, in the server's words where it has any: may be empty. `limit` is the call's time limit as the user
+// knows it ("--timeout 30s"); empty for none.
+std::string Reason(const grpc::Status& status, const std::string& limit);
+
+// "--timeout 30s"; empty for an infinite one.
+std::string TimeoutWords(absl::Duration timeout);
+
 // Thread-safe. Every status it returns names the target.
 class Client {
  public:
@@ -27,7 +34,8 @@ class Client {
                                                          Interrupt& interrupt);
 
   // Runs one request to its end. `on_message` sees every message as it arrives, and stops the request by returning
-  // false. The finish message; CANCELLED when stopped or interrupted; else the call's status. Blocks.
+  // false. The finish message; CANCELLED when stopped or interrupted; else the call's status. Blocks. Who waits for
+  // more than `timeout` is told that --timeout says so.
   absl::StatusOr<v1::Finish> Generate(const v1::GenerateRequest& request, absl::Duration timeout, Interrupt& interrupt,
                                       absl::FunctionRef<bool(const v1::GenerateResponse&)> on_message);
 
@@ -39,7 +47,7 @@ class Client {
 
  private:
   Client(std::string target, const std::shared_ptr<grpc::Channel>& channel);
-  absl::Status Explain(const grpc::Status& status) const;
+  absl::Status Explain(const grpc::Status& status, const std::string& limit) const;
 
   const std::string target_;
   const std::unique_ptr<v1::Inference::Stub> inference_;

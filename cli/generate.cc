@@ -7,6 +7,7 @@
 #include "cli/answer_text.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/flags.h"
 #include "cli/generation_flags.h"
 #include "cli/interrupt.h"
 #include "cli/json_line.h"
@@ -106,13 +107,11 @@ int RunGenerate(const GenerateFlags& flags, const Console& console) {
 void AddGenerateCommand(CLI::App& app, const Console& console, Command* chosen) {
   const auto flags = std::make_shared<GenerateFlags>();
   CLI::App& command = *app.add_subcommand("generate", "Sends one prompt and streams the answer to stdout.");
-  command.add_option("--target", flags->target, "HOST:PORT of the router")->capture_default_str();
+  AddTarget(command, &flags->target);
   CLI::Option_group& input = *command.add_option_group("Input", "one of these");
   input.add_option("--prompt", flags->prompt, "text to continue; special tokens are recognized");
   CLI::Option* chat = input.add_option("--chat", flags->chat, "a user's message, put through the chat template");
-  input.add_option("--token-ids", flags->token_ids, "token ids to continue, comma-separated")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  AddTokenIds(input, "--token-ids", &flags->token_ids, "token ids to continue, comma-separated");
   input.require_option(1);
   command.add_option("--system", flags->system, "system message before --chat")->needs(chat);
   flags->generation.AddTo(command);

@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "cli/flags.h"
 #include "cli/utf8.h"
 #include "common/status_macros.h"
 
@@ -49,30 +50,28 @@ void GenerationFlags::AddTo(CLI::App& app) {
   app.add_option("--label", label_, "free text repeated in the logs");
   app.add_option("--timeout", timeout_, "give up after this long, e.g. 30s (default: never)");
   const std::string group = "Sampling (default: the model's generation_config)";
-  app.add_option("--temperature", temperature_, ">= 0; 0 is greedy")->group(group);
-  app.add_option("--top-k", top_k_, ">= 0; 0 keeps all")->group(group);
-  app.add_option("--top-p", top_p_, "in (0, 1]")->group(group);
-  app.add_option("--min-p", min_p_, "in [0, 1]")->group(group);
-  app.add_option("--repetition-penalty", repetition_penalty_, "> 0; over prompt and output")->group(group);
-  app.add_option("--presence-penalty", presence_penalty_, "in [-2, 2]; over the output")->group(group);
-  app.add_option("--frequency-penalty", frequency_penalty_, "in [-2, 2]; over the output")->group(group);
+  AddNumber(app, "--temperature", &temperature_, ">= 0; 0 is greedy")->group(group);
+  AddWholeNumber(app, "--top-k", &top_k_, ">= 0; 0 keeps all", 0, INT32_MAX)->group(group);
+  AddNumber(app, "--top-p", &top_p_, "in (0, 1]")->group(group);
+  AddNumber(app, "--min-p", &min_p_, "in [0, 1]")->group(group);
+  AddNumber(app, "--repetition-penalty", &repetition_penalty_, "> 0; over prompt and output")->group(group);
+  AddNumber(app, "--presence-penalty", &presence_penalty_, "in [-2, 2]; over the output")->group(group);
+  AddNumber(app, "--frequency-penalty", &frequency_penalty_, "in [-2, 2]; over the output")->group(group);
   app.add_option("--logit-bias", logit_bias_, "TOKEN_ID=BIAS, comma-separated or repeated")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->group(group);
-  // CLI11 alone takes -1 for the greatest number.
-  app.add_option("--seed", seed_, "for the same answer again")->check(CLI::NonNegativeNumber)->group(group);
-  app.add_option("--max-tokens", max_tokens_, "end the answer after this many")->group(group);
-  app.add_option("--min-tokens", min_tokens_, "do not stop before this many")->group(group);
+  AddWholeNumber(app, "--seed", &seed_, "for the same answer again", 0, UINT64_MAX)->group(group);
+  AddWholeNumber(app, "--max-tokens", &max_tokens_, "end the answer after this many", 0, UINT32_MAX)->group(group);
+  AddWholeNumber(app, "--min-tokens", &min_tokens_, "do not stop before this many", 0, UINT32_MAX)->group(group);
   app.add_option("--stop", stop_, "end before this text; may be repeated")->allow_extra_args(false)->group(group);
-  app.add_option("--stop-token-ids", stop_token_ids_, "end after one of these, comma-separated")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->group(group);
+  AddTokenIds(app, "--stop-token-ids", &stop_token_ids_, "end after one of these, comma-separated")->group(group);
   AddSwitch(app, "ignore-eos", &ignore_eos_, "the model's end tokens do not end the answer")->group(group);
   AddSwitch(app, "skip-special-tokens", &skip_special_tokens_, "special tokens leave no text (the default)")
       ->group(group);
-  app.add_option("--logprobs", logprobs_, "report each token's logprob and those of the N most likely")->group(group);
+  AddWholeNumber(app, "--logprobs", &logprobs_, "report each token's logprob and those of this many most likely", 0,
+                 UINT32_MAX)
+      ->group(group);
 }
 
 absl::Status GenerationFlags::Fill(v1::GenerateRequest& request) const {

@@ -55,7 +55,7 @@ class Calls {
 class Call final : public grpc::ClientReadReactor<v1::GenerateResponse>, public std::enable_shared_from_this<Call> {
  public:
   Call(v1::GenerateRequest request, absl::Time arrival, absl::Duration timeout, Calls& calls)
-      : request_(std::move(request)), arrival_(arrival), calls_(calls) {
+      : request_(std::move(request)), arrival_(arrival), timeout_(timeout), calls_(calls) {
     context_.set_deadline(absl::ToChronoTime(arrival + timeout));
   }
 
@@ -76,6 +76,7 @@ class Call final : public grpc::ClientReadReactor<v1::GenerateResponse>, public 
 
   void OnDone(const grpc::Status& status) override {
     outcome_.code = status.error_code();
+    if (!status.ok()) outcome_.reason = Reason(status, TimeoutWords(timeout_));
     outcome_.total = absl::Now() - arrival_;
     const std::shared_ptr<Call> self = shared_from_this();  // ended by `calls`, it may be the only reference
     calls_.End(self, std::move(outcome_));
@@ -84,6 +85,7 @@ class Call final : public grpc::ClientReadReactor<v1::GenerateResponse>, public 
  private:
   const v1::GenerateRequest request_;
   const absl::Time arrival_;
+  const absl::Duration timeout_;
   Calls& calls_;
   grpc::ClientContext context_;
   v1::GenerateResponse response_;

@@ -3,6 +3,7 @@
 
 #include <grpcpp/support/status.h>
 
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -21,6 +22,7 @@ struct LoadOptions {
 // Times are from the request's planned arrival, so that a late start counts as latency.
 struct RequestOutcome {
   grpc::StatusCode code = grpc::StatusCode::OK;
+  std::string reason;                       // why it failed; may be empty
   std::vector<absl::Duration> token_times;  // one per output token; tokens of one message came together
   absl::Duration total;
 };

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cli/answer_text.h"
 #include "cli/table.h"
 
 namespace baton {
@@ -15,11 +16,22 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json SummaryJson(const LatencySummary& summary) {
-  return {{"count", summary.count}, {"mean", summary.mean}, {"p50", summary.p50},
-          {"p95", summary.p95},     {"p99", summary.p99},   {"max", summary.max}};
+  const auto value = [&summary](double seconds) { return summary.count > 0 ? Json(seconds) : Json(); };
+  return {{"count", summary.count},    {"mean", value(summary.mean)}, {"p50", value(summary.p50)},
+          {"p95", value(summary.p95)}, {"p99", value(summary.p99)},   {"max", value(summary.max)}};
 }
 
-std::string Ms(double seconds) { return absl::StrFormat("%.2f", seconds * 1e3); }
+Json ErrorsJson(const std::map<std::string, LoadErrors>& errors) {
+  Json json = Json::object();
+  for (const auto& [code, error] : errors) json[code] = {{"count", error.count}, {"first_reason", error.first_reason}};
+  return json;
+}
+
+// "INVALID_ARGUMENT: 3, the first: the prompt has ..."
+std::string ErrorLine(const std::string& code, const LoadErrors& errors) {
+  return absl::StrCat(code, ": ", errors.count, errors.first_reason.empty() ? "" : ", the first: ", errors.first_reason,
+                      "\n");
+}
 
 }  // namespace
 
@@ -29,7 +41,9 @@ LoadReport MakeReport(const LoadResult& result) {
   size_t output_tokens = 0;
   for (const RequestOutcome& outcome : result.outcomes) {
     if (outcome.code != grpc::StatusCode::OK) {
-      ++report.errors[absl::StatusCodeToString(static_cast<absl::StatusCode>(outcome.code))];
+      LoadErrors& errors = report.errors[absl::StatusCodeToString(static_cast<absl::StatusCode>(outcome.code))];
+      ++errors.count;
+      if (errors.first_reason.empty()) errors.first_reason = outcome.reason;
       continue;
     }
     ++report.completed;
@@ -43,7 +57,9 @@ LoadReport MakeReport(const LoadResult& result) {
       tpot.push_back(absl::ToDoubleSeconds(times.back() - times.front()) / static_cast<double>(times.size() - 1));
     }
   }
-  if (result.not_sent > 0) report.errors["NOT_SENT"] = static_cast<size_t>(result.not_sent);
+  if (result.not_sent > 0) {
+    report.errors["NOT_SENT"] = {static_cast<size_t>(result.not_sent), "as many as --max-in-flight were under way"};
+  }
   report.duration_seconds = absl::ToDoubleSeconds(result.duration);
   if (report.duration_seconds > 0) {
     report.requests_per_second = static_cast<double>(report.completed) / report.duration_seconds;
@@ -58,14 +74,16 @@ LoadReport MakeReport(const LoadResult& result) {
 
 std::string ToTable(const Workload& workload, const LoadReport& report) {
   std::string text = absl::StrFormat(
-      "%d requests at %g/s, %d prompt and %d output tokens each\n"
+      "%s at %g/s, %s and %s each\n"
       "%d completed in %.2f s: %.2f requests/s, %.1f output tokens/s\n",
-      workload.requests, workload.rate, workload.prompt_tokens, workload.output_tokens, report.completed,
-      report.duration_seconds, report.requests_per_second, report.output_tokens_per_second);
-  for (const auto& [code, count] : report.errors) absl::StrAppend(&text, code, ": ", count, "\n");
+      Count(workload.requests, "request"), workload.rate, Count(workload.prompt_tokens, "prompt token"),
+      Count(workload.output_tokens, "output token"), report.completed, report.duration_seconds,
+      report.requests_per_second, report.output_tokens_per_second);
+  for (const auto& [code, errors] : report.errors) absl::StrAppend(&text, ErrorLine(code, errors));
   Table table({"MILLISECONDS", "MEAN", "P50", "P95", "P99", "MAX"});
   const auto add = [&table](const char* name, const LatencySummary& s) {
-    table.AddRow({name, Ms(s.mean), Ms(s.p50), Ms(s.p95), Ms(s.p99), Ms(s.max)});
+    const auto ms = [&s](double seconds) { return s.count > 0 ? absl::StrFormat("%.2f", seconds * 1e3) : ""; };
+    table.AddRow({name, ms(s.mean), ms(s.p50), ms(s.p95), ms(s.p99), ms(s.max)});
   };
   add("TTFT", report.ttft);
   add("TPOT", report.tpot);
@@ -83,7 +101,7 @@ std::string ToJson(const std::string& target, const Workload& workload, const Lo
                      {"output_tokens", workload.output_tokens},
                      {"seed", workload.seed},
                      {"completed", report.completed},
-                     {"errors", Json(report.errors)},
+                     {"errors", ErrorsJson(report.errors)},
                      {"duration_seconds", report.duration_seconds},
                      {"requests_per_second", report.requests_per_second},
                      {"output_tokens_per_second", report.output_tokens_per_second},

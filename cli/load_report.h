@@ -9,10 +9,15 @@
 
 namespace baton {
 
+struct LoadErrors {
+  size_t count = 0;
+  std::string first_reason;  // of the first that had one
+};
+
 // Latencies in seconds, of the requests that ended OK.
 struct LoadReport {
   size_t completed = 0;
-  std::map<std::string, size_t> errors;  // by status code; "NOT_SENT" for those over max_in_flight
+  std::map<std::string, LoadErrors> errors;  // by status code; "NOT_SENT" for those over max_in_flight
   double duration_seconds = 0;
   double requests_per_second = 0;       // completed
   double output_tokens_per_second = 0;  // of completed requests
@@ -24,6 +29,7 @@ struct LoadReport {
 
 LoadReport MakeReport(const LoadResult& result);
 
+// What was never measured is "-" in the table, null in JSON.
 std::string ToTable(const Workload& workload, const LoadReport& report);
 // One line, with times in seconds.
 std::string ToJson(const std::string& target, const Workload& workload, const LoadReport& report);

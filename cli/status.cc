@@ -5,8 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cli/answer_text.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/flags.h"
 #include "cli/generation_flags.h"
 #include "cli/interrupt.h"
 #include "cli/json_line.h"
@@ -43,7 +45,7 @@ absl::StatusOr<v1::GetStatusResponse> AskUntilReady(const StatusFlags& flags, ab
       return absl::DeadlineExceededError(
           absl::StrCat("not ready within ", absl::FormatDuration(wait), ": ",
                        status.ok() ? absl::StrCat("no pair of workers at ", flags.target,
-                                                  " has passed its probe; `baton status` ", "without --wait shows them")
+                                                  " has passed its probe; `baton status` without --wait shows them")
                                    : std::string(status.status().message())));
     }
     absl::SleepFor(absl::Milliseconds(100));
@@ -63,8 +65,8 @@ std::string Describe(const v1::GetStatusResponse& status) {
   for (const v1::PairInfo& pair : status.pairs()) {
     pairs.AddRow({pair.prefill_worker(), pair.decode_worker(), pair.state(), pair.detail()});
   }
-  return absl::StrCat(status.ready() ? "ready" : "not ready", ", ", status.running_requests(), " requests running\n\n",
-                      workers.ToString(), "\n", pairs.ToString());
+  return absl::StrCat(status.ready() ? "ready" : "not ready", ", ", Count(status.running_requests(), "request"),
+                      " running\n\n", workers.ToString(), "\n", pairs.ToString());
 }
 
 int RunStatus(const StatusFlags& flags, const Console& console) {
@@ -86,7 +88,7 @@ int RunStatus(const StatusFlags& flags, const Console& console) {
 void AddStatusCommand(CLI::App& app, const Console& console, Command* chosen) {
   const auto flags = std::make_shared<StatusFlags>();
   CLI::App& command = *app.add_subcommand("status", "Shows the router's workers: state, load, pages, and the pairs.");
-  command.add_option("--target", flags->target, "HOST:PORT of the router")->capture_default_str();
+  AddTarget(command, &flags->target);
   command.add_option("--wait", flags->wait, "wait this long, e.g. 30s, until a pair of workers is ready, else fail");
   command.add_flag("--json", flags->json, "one JSON line");
   command.callback([flags, &console, chosen] { *chosen = [flags, &console] { return RunStatus(*flags, console); }; });

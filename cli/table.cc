@@ -6,6 +6,11 @@
 #include "absl/strings/ascii.h"
 
 namespace baton {
+namespace {
+
+bool IsNumber(const std::string& cell) { return cell.find_first_not_of("0123456789.") == std::string::npos; }
+
+}  // namespace
 
 Table::Table(std::vector<std::string> header) : rows_({std::move(header)}) {}
 
@@ -20,12 +25,14 @@ void Table::AddRow(std::vector<std::string> cells) {
 std::string Table::ToString() const {
   const size_t columns = rows_.front().size();
   std::vector<size_t> width(columns, 0);
-  std::vector<bool> numeric(columns, rows_.size() > 1);
+  std::vector<bool> has_numbers(columns, false);
+  std::vector<bool> has_words(columns, false);
   for (size_t row = 0; row < rows_.size(); ++row) {
     for (size_t column = 0; column < columns; ++column) {
       const std::string& cell = rows_[row][column];
       width[column] = std::max(width[column], cell.size());
-      if (row > 0 && !absl::ascii_isdigit(static_cast<unsigned char>(cell[0]))) numeric[column] = false;
+      if (row == 0 || cell == "-") continue;
+      (IsNumber(cell) ? has_numbers : has_words)[column] = true;
     }
   }
   std::string text;
@@ -34,9 +41,10 @@ std::string Table::ToString() const {
     for (size_t column = 0; column < columns; ++column) {
       const size_t padding = width[column] - row[column].size();
       if (column > 0) line += "  ";
-      if (numeric[column]) line.append(padding, ' ');
+      const bool right = has_numbers[column] && !has_words[column];
+      if (right) line.append(padding, ' ');
       line += row[column];
-      if (!numeric[column]) line.append(padding, ' ');
+      if (!right) line.append(padding, ' ');
     }
     absl::StripTrailingAsciiWhitespace(&line);
     text += line;

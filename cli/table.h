@@ -13,7 +13,7 @@ class Table {
   // As many cells as the header; an empty one shows as "-".
   void AddRow(std::vector<std::string> cells);
 
-  // A column whose cells all start with a digit is aligned to the right.
+  // A column of numbers ("12", "3.45", and "-" where there is none) is aligned to the right.
   std::string ToString() const;
 
  private:

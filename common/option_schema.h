@@ -10,7 +10,7 @@
 
 namespace baton::option_schema {
 
-enum class Shape { kScalar, kSwitch, kList };
+enum class Shape { kScalar, kList };
 
 struct Option {
   std::string name;

@@ -19,33 +19,10 @@ constexpr Unit kUnits[] = {{"TiB", 40}, {"GiB", 30}, {"MiB", 20}, {"KiB", 10}, {
 
 }  // namespace
 
-absl::StatusOr<bool> ParseBool(std::string_view text) {
-  if (text == "true") return true;
-  if (text == "false") return false;
-  return Expected("true or false");
-}
-
 absl::StatusOr<int64_t> ParseInt(std::string_view text, int64_t min, int64_t max) {
   int64_t value = 0;
   if (!absl::SimpleAtoi(ToAbsl(text), &value) || value < min || value > max) {
     return Expected("a whole number from ", min, " to ", max);
-  }
-  return value;
-}
-
-absl::StatusOr<uint64_t> ParseUint64(std::string_view text) {
-  uint64_t value = 0;
-  if (!absl::SimpleAtoi(ToAbsl(text), &value)) {
-    return Expected("a whole number from 0 to ", std::numeric_limits<uint64_t>::max());
-  }
-  return value;
-}
-
-absl::StatusOr<double> ParseDouble(std::string_view text, double min, double max) {
-  double value = 0;
-  // The comparison refuses NaN, too.
-  if (!absl::SimpleAtod(ToAbsl(text), &value) || !(value >= min && value <= max)) {
-    return Expected("a number from ", min, " to ", max);
   }
   return value;
 }

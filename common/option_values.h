@@ -12,10 +12,7 @@
 namespace baton::option_values {
 
 // Each fails with INVALID_ARGUMENT saying what was expected; the caller adds the option's name and the text given.
-absl::StatusOr<bool> ParseBool(std::string_view text);
 absl::StatusOr<int64_t> ParseInt(std::string_view text, int64_t min, int64_t max);
-absl::StatusOr<uint64_t> ParseUint64(std::string_view text);
-absl::StatusOr<double> ParseDouble(std::string_view text, double min, double max);
 absl::StatusOr<absl::Duration> ParseDuration(std::string_view text, absl::Duration min, absl::Duration max);
 absl::StatusOr<ByteSize> ParseByteSize(std::string_view text);
 

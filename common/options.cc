@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/arguments.h"
 #include "common/option_schema.h"
 #include "common/option_values.h"
 #include "common/status_macros.h"
@@ -36,7 +37,7 @@ auto Setter(T* value, Parse parse) {
 }
 
 std::string WithDefault(std::string_view help, std::string_view shown) {
-  return Concat(help, " (default: ", shown.empty() ? "none" : shown, ")");
+  return shown.empty() ? std::string(help) : Concat(help, " (default: ", shown, ")");
 }
 
 // The command line as CLI11 split it up: what was given for each option, in the schema's order.
@@ -48,54 +49,21 @@ struct CommandLine {
 
 std::string Flag(const Option& option) { return Concat("--", option.name); }
 
-// Shows a switch as "--[no-]name".
-class HelpFormatter : public CLI::Formatter {
- public:
-  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
-    const std::string name = CLI::Formatter::make_option_name(option, is_positional);
-    const size_t negated = name.find(",--no-");
-    return negated == std::string::npos ? name : Concat("--[no-]", name.substr(2, negated - 2));
-  }
-};
-
-// In the order CLI11 wants them, last first. It would take "--name=" for an option whose value is the next argument.
-std::vector<std::string> Reversed(int argc, const char* const* argv) {
-  std::vector<std::string> args;
-  for (int i = argc - 1; i > 0; --i) {
-    const std::string_view arg = argv[i];
-    if (arg.starts_with("--") && arg.ends_with('=')) {
-      args.emplace_back();
-      args.emplace_back(arg.substr(0, arg.size() - 1));
-    } else {
-      args.emplace_back(arg);
-    }
-  }
-  return args;
-}
-
 bool IsFlag(const std::string& text, const Schema& schema) {
-  return std::any_of(schema.begin(), schema.end(), [&](const Option& option) {
-    return text == Flag(option) || (option.shape == Shape::kSwitch && text == Concat("--no-", option.name));
-  });
+  return std::any_of(schema.begin(), schema.end(), [&](const Option& option) { return text == Flag(option); });
 }
 
 absl::StatusOr<CommandLine> ReadCommandLine(std::string_view program, std::string_view description,
                                             const Schema& schema, int argc, const char* const* argv) {
   CLI::App app{std::string(description), std::string(program)};
   app.set_help_flag("--help,-h", "Print this help and exit");
-  const auto formatter = std::make_shared<HelpFormatter>();
-  formatter->column_width(36);
-  app.formatter(formatter);
+  app.get_formatter()->column_width(36);
   app.allow_extras();
   CommandLine result;
   app.add_option("--config", result.config_path, "YAML file with the options below; the command line wins over it")
       ->type_name("FILE");
   std::vector<const CLI::Option*> handles;
   for (const Option& option : schema) {
-    if (option.shape == Shape::kSwitch) {
-      handles.push_back(app.add_flag(Concat("--", option.name, ",!--no-", option.name), option.help));
-      continue;
-    }
     CLI::Option* handle =
         app.add_option(Flag(option), CLI::callback_t([](const CLI::results_t&) { return true; }), option.help);
     handle->type_name(option.type)->expected(1);
@@ -103,7 +71,7 @@ absl::StatusOr<CommandLine> ReadCommandLine(std::string_view program, std::strin
     handles.push_back(handle);
   }
   try {
-    app.parse(Reversed(argc, argv));
+    app.parse(ReversedArguments(argc, argv));
   } catch (const CLI::CallForHelp&) {
     result.help = app.help();
     return result;
@@ -181,33 +149,11 @@ void OptionSet::Add(std::string_view name, std::string* value, std::string_view 
               .set = Setter(value, [](const std::string& text) -> absl::StatusOr<std::string> { return text; })});
 }
 
-void OptionSet::Add(std::string_view name, bool* value, std::string_view help) {
-  impl_->Add({.name = std::string(name),
-              .type = "",
-              .help = WithDefault(help, *value ? "on" : "off"),
-              .shape = Shape::kSwitch,
-              .set = Setter(value, values::ParseBool)});
-}
-
 void OptionSet::Add(std::string_view name, int* value, std::string_view help, int min, int max) {
   impl_->Add({.name = std::string(name),
               .type = "INT",
               .help = WithDefault(help, Concat(*value)),
               .set = Setter(value, [min, max](std::string_view text) { return values::ParseInt(text, min, max); })});
-}
-
-void OptionSet::Add(std::string_view name, uint64_t* value, std::string_view help) {
-  impl_->Add({.name = std::string(name),
-              .type = "UINT",
-              .help = WithDefault(help, Concat(*value)),
-              .set = Setter(value, values::ParseUint64)});
-}
-
-void OptionSet::Add(std::string_view name, double* value, std::string_view help, double min, double max) {
-  impl_->Add({.name = std::string(name),
-              .type = "NUMBER",
-              .help = WithDefault(help, Concat(*value)),
-              .set = Setter(value, [min, max](std::string_view text) { return values::ParseDouble(text, min, max); })});
 }
 
 void OptionSet::Add(std::string_view name, absl::Duration* value, std::string_view help, absl::Duration min,
@@ -250,16 +196,18 @@ void OptionSet::AddList(std::string_view name, std::vector<std::string>* value, 
               }});
 }
 
-void OptionSet::AddList(std::string_view name, std::vector<int>* value, std::string_view help) {
+void OptionSet::AddList(std::string_view name, std::vector<int>* value, std::string_view help, int min, int max) {
   impl_->Add({.name = std::string(name),
               .type = "INT,...",
               .help = WithDefault(help, absl::StrJoin(*value, ",")),
               .shape = Shape::kList,
-              .set = [value](const std::vector<std::string>& texts) -> absl::Status {
+              .set = [value, min, max](const std::vector<std::string>& texts) -> absl::Status {
                 std::vector<int> parsed;
                 for (const std::string& text : texts) {
-                  BATON_ASSIGN_OR_RETURN(const int64_t element, values::ParseInt(text, INT32_MIN, INT32_MAX));
-                  parsed.push_back(static_cast<int>(element));
+                  const absl::StatusOr<int64_t> element = values::ParseInt(text, min, max);
+                  if (!element.ok())
+                    return Invalid("expected whole numbers from ", min, " to ", max, ", separated by commas");
+                  parsed.push_back(static_cast<int>(*element));
                 }
                 *value = std::move(parsed);
                 return absl::OkStatus();

@@ -49,12 +49,10 @@ class OptionSet {
   OptionSet(const OptionSet&) = delete;
   OptionSet& operator=(const OptionSet&) = delete;
 
-  // `value` holds the default and receives what was given; it must outlive Parse.
+  // `value` holds the default and receives what was given; it must outlive Parse. `--help` shows the default unless it
+  // is empty: then `help` says what that means.
   void Add(std::string_view name, std::string* value, std::string_view help);
-  void Add(std::string_view name, bool* value, std::string_view help);  // --name, --no-name
   void Add(std::string_view name, int* value, std::string_view help, int min = 0, int max = INT32_MAX);
-  void Add(std::string_view name, uint64_t* value, std::string_view help);
-  void Add(std::string_view name, double* value, std::string_view help, double min, double max);
   void Add(std::string_view name, absl::Duration* value, std::string_view help,
            absl::Duration min = absl::ZeroDuration(), absl::Duration max = absl::Hours(24));
   void Add(std::string_view name, ByteSize* value, std::string_view help);
@@ -62,7 +60,7 @@ class OptionSet {
   void AddChoice(std::string_view name, std::string* value, std::vector<std::string> choices, std::string_view help);
   // Comma-separated on the command line (or repeated), a list in YAML.
   void AddList(std::string_view name, std::vector<std::string>* value, std::string_view help);
-  void AddList(std::string_view name, std::vector<int>* value, std::string_view help);
+  void AddList(std::string_view name, std::vector<int>* value, std::string_view help, int min = 0, int max = INT32_MAX);
 
   enum class Outcome { kRun, kHelpShown };
   absl::StatusOr<Outcome> Parse(int argc, const char* const* argv);

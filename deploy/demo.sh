@@ -13,7 +13,7 @@ usage: deploy/demo.sh [--once] [--prompt TEXT] [--model DIR] [--port N]
   --once         answer one prompt and end; otherwise take more prompts, one per line, until Ctrl-C or Ctrl-D
   --prompt TEXT  the first prompt (default: "$prompt")
   --model DIR    a model folder in Hugging Face form (default: the bundled demo model)
-  --port N       the first of seven consecutive ports on the loopback (default: 50051, or \$BATON_PORT)
+  --port N       the first of seven consecutive ports on the loopback (default: 8051, or \$BATON_PORT)
 
 With \$BATON_BIN set to a folder with Baton's binaries, nothing is installed or built.
 EOF
@@ -24,7 +24,8 @@ prompt="What does Baton do?"
 model=$root/models/demo-chat
 # A model this small gains nothing from more.
 max_threads=4
-port=${BATON_PORT:-50051}
+# Below Linux's ephemeral ports (32768 and up), where any outgoing connection may hold one for a minute.
+port=${BATON_PORT:-8051}
 while [ $# -gt 0 ]; do
   case $1 in
     --once) once=1 ;;
@@ -42,39 +43,59 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-[ -f "$model/config.json" ] || die "$model is not a model folder: it has no config.json."
-if ! [[ $port =~ ^[0-9]+$ ]] || [ "$port" -lt 1 ] || [ "$port" -gt 65529 ]; then
-  die "--port $port: expected a number from 1 to 65529"
+[ -d "$model" ] || die "--model $model: there is no such folder."
+[ -f "$model/config.json" ] || die "--model $model is not a model's folder: it has no config.json."
+if ! [[ $port =~ ^[1-9][0-9]{0,4}$ ]] || [ "$port" -gt 65529 ]; then
+  die "--port $port: expected a number from 1 to 65529."
 fi
 
-names=(router prefill decode)
-declare -A pids=()
-work=
+declare -A pids=() logs=()
 
-# Runs on every way out. What a SIGKILL of this script leaves behind gets its SIGTERM from the kernel (see start).
+# Runs on every way out. What a SIGKILL of this script leaves behind gets its SIGTERM from the kernel (see launch).
 cleanup() {
-  local code=$? pid deadline
+  local code=$? children pid deadline
   trap '' INT TERM
-  for pid in "${pids[@]}"; do kill -TERM "$pid" 2>/dev/null || true; done
+  children=$(jobs -p)  # a signal may have come before launch could note the last one
+  for pid in $children; do kill -TERM "$pid" 2>/dev/null || true; done
   deadline=$((SECONDS + 5))
-  for pid in "${pids[@]}"; do
+  for pid in $children; do
     while kill -0 "$pid" 2>/dev/null && [ $SECONDS -lt $deadline ]; do sleep 0.05; done
     kill -KILL "$pid" 2>/dev/null || true
     wait "$pid" 2>/dev/null || true
   done
-  if [ -n "$work" ]; then rm -rf "$work"; fi
   exit "$code"
 }
 trap cleanup EXIT
-trap 'exit 130' INT
+trap 'printf "\n"; exit 130' INT
 trap 'exit 143' TERM
 
-# start NAME BINARY ARGUMENT...: in the background, with its output in $work/NAME.log.
-start() {
+# launch NAME BINARY ARGUMENT...: in the background.
+launch() {
   local name=$1 binary=$2
   shift 2
-  setpriv --pdeathsig TERM -- "$bin/$binary" "$@" </dev/null >"$work/$name.log" 2>&1 &
+  setpriv --pdeathsig TERM -- "$bin/$binary" "$@" </dev/null &
   pids[$name]=$!
+}
+
+# start NAME BINARY ARGUMENT...: launches it with its output in a file that has lost its name, so that none is left
+# behind whatever ends this script.
+start() {
+  local file fd
+  file=$(mktemp "${TMPDIR:-/tmp}/baton-demo.XXXXXX")
+  exec {fd}>>"$file"
+  rm -f "$file"
+  logs[$1]=/proc/$$/fd/$fd
+  launch "$@" >&"$fd" 2>&1
+}
+
+running() { kill -0 "${pids[$1]}" 2>/dev/null; }
+
+# finish NAME: waits for its end and returns its status. A signal interrupts this at once, unlike a command in front.
+finish() {
+  local status=0
+  wait "${pids[$1]}" || status=$?
+  unset "pids[$1]"
+  return "$status"
 }
 
 # fail_with_log NAME WHAT-FAILED WHAT-TO-DO: shows the end of that process's log first.
@@ -82,7 +103,7 @@ fail_with_log() {
   local name=$1
   shift
   printf '\nThe last lines of the %s:\n' "$name" >&2
-  tail -n 20 "$work/$name.log" | sed 's/^/    /' >&2
+  tail -n 20 "${logs[$name]}" | sed 's/^/    /' >&2
   die "$@"
 }
 
@@ -119,37 +140,39 @@ split_cores() {
 }
 
 start_processes() {
-  local worker=(--model="$model" --secret-file="$work/secret" --drain-timeout=1s)
-  (umask 077 && od -An -N32 -tx1 /dev/urandom | tr -d ' \n' >"$work/secret")
+  local worker=(--model="$model" --drain-timeout=1s) secret
+  secret=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
   split_cores
-  start prefill baton-prefill "${worker[@]}" "${compute_prefill[@]}" --worker-id=prefill-0 \
+  BATON_SECRET=$secret start prefill baton-prefill "${worker[@]}" "${compute_prefill[@]}" --worker-id=prefill-0 \
     --listen="127.0.0.1:$((port + 1))" --metrics-listen="127.0.0.1:$((port + 5))"
-  start decode baton-decode "${worker[@]}" "${compute_decode[@]}" --worker-id=decode-0 \
+  BATON_SECRET=$secret start decode baton-decode "${worker[@]}" "${compute_decode[@]}" --worker-id=decode-0 \
     --listen="127.0.0.1:$((port + 2))" --handoff-listen="127.0.0.1:$((port + 3))" \
     --metrics-listen="127.0.0.1:$((port + 6))"
   start router baton-router --listen="127.0.0.1:$port" --metrics-listen="127.0.0.1:$((port + 4))" \
     --workers="127.0.0.1:$((port + 1)),127.0.0.1:$((port + 2))" --drain-timeout=1s
 }
 
+# Ends as soon as a worker does: one that cannot serve says why and exits.
 wait_until_ready() {
-  local limit=120 name deadline
-  deadline=$((SECONDS + limit))
-  until "$bin/baton" status --target "127.0.0.1:$port" --wait 1s >"$work/status.log" 2>&1; do
-    for name in "${names[@]}"; do
-      kill -0 "${pids[$name]}" 2>/dev/null ||
-        fail_with_log "$name" "the $name ended before it was ready." "Its last lines above say why."
+  local limit=120 name
+  start status baton status --target "127.0.0.1:$port" --wait "${limit}s"
+  while running status; do
+    for name in prefill decode router; do
+      running "$name" ||
+        fail_with_log "$name" "the $name process ended before it was ready." "Its last lines above say why."
     done
-    if [ $SECONDS -ge $deadline ]; then
-      cat "$work/status.log" >&2
-      "$bin/baton" status --target "127.0.0.1:$port" >&2 || true
-      fail_with_log router "not ready within $limit seconds." "The table above says which worker is missing."
-    fi
+    sleep 0.1
   done
+  if ! finish status; then
+    "$bin/baton" status --target "127.0.0.1:$port" >&2 || true
+    fail_with_log router "not ready within $limit seconds." "The table above says which worker is missing."
+  fi
 }
 
 answer() {
   printf '\n> %s\n' "$1"
-  "$bin/baton" generate --target "127.0.0.1:$port" --chat "$1" --temperature 0 --summary
+  launch client baton generate --target "127.0.0.1:$port" --chat "$1" --temperature 0 --summary
+  finish client
 }
 
 # One prompt per line, from the terminal or whatever stdin is.
@@ -163,7 +186,7 @@ answer_more() {
       read -r line || [ -n "$line" ] || break
     fi
     # A prompt that is refused says so; the next one may do better.
-    if [ -n "$line" ]; then answer "$line" </dev/null || true; fi
+    if [ -n "$line" ]; then answer "$line" || true; fi
   done
 }
 
@@ -174,10 +197,9 @@ else
   build_preset release baton-router baton-prefill baton-decode baton
   bin=$root/build/release/bin
 fi
-work=$(mktemp -d "${TMPDIR:-/tmp}/baton-demo.XXXXXX")
 check_ports
 say "starting a router (port $port), a prefill worker and a decode worker with ${model##*/}"
 start_processes
 wait_until_ready
-answer "$prompt" </dev/null || fail_with_log router "no answer to the first prompt." "The lines above say why."
+answer "$prompt" || fail_with_log router "no answer to the first prompt." "The lines above say why."
 if [ "$once" -eq 0 ]; then answer_more; fi

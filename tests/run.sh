@@ -81,7 +81,7 @@ check_format() {
     xargs -0 -n 32 -P "$(job_count)" clang-format-19 --dry-run -Werror
 }
 
-# An installation works by itself: programs start, protocol files and the demo model are there.
+# An installation works by itself: programs start; protocol files, the demo model and the licence are there.
 check_installation() {
   local prefix=$root/build/installed program
   rm -rf "$prefix"
@@ -91,6 +91,7 @@ check_installation() {
   done
   test -e "$prefix/share/baton/proto/baton/v1/inference.proto"
   test -e "$prefix/share/baton/models/demo-chat/config.json"
+  test -e "$prefix/share/doc/baton/LICENSE"
 }
 
 if $install; then install_packages; fi

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -38,6 +39,33 @@ absl::StatusOr<HostPort> ParseAddress(absl::string_view option, const std::strin
   absl::StatusOr<HostPort> parsed = ParseHostPort(address);
   if (parsed.ok()) return parsed;
   return absl::InvalidArgumentError(absl::StrCat(option, ": ", parsed.status().message()));
+}
+
+absl::Status CheckModelFolder(const std::string& model) {
+  if (model.empty()) {
+    return absl::InvalidArgumentError("model is not set, expected the folder of a model: --model DIR");
+  }
+  std::error_code error;
+  const std::filesystem::file_type type = std::filesystem::status(model, error).type();
+  if (type == std::filesystem::file_type::directory) return absl::OkStatus();
+  const std::string what = type == std::filesystem::file_type::not_found ? "does not exist"
+                           : type == std::filesystem::file_type::none    ? error.message()
+                                                                         : "is not a folder";
+  return absl::InvalidArgumentError(absl::StrCat("model ", model, ": ", what, ", expected the folder of a model"));
+}
+
+absl::Status CheckCpus(const std::vector<int>& cpus, int threads) {
+  if (cpus.empty()) return absl::OkStatus();
+  if (static_cast<int>(cpus.size()) != threads) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cpus names ", cpus.size(), " CPUs for ", threads, " threads, expected one each"));
+  }
+  std::vector<int> sorted = cpus;
+  std::sort(sorted.begin(), sorted.end());
+  if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("cpus names CPU ", *twice, " twice, expected one thread on each"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> ReadSecret(const std::string& file) {
@@ -101,9 +129,7 @@ void WorkerOptions::AddTo(OptionSet& set) {
 }
 
 absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {
-  if (model.empty()) {
-    return absl::InvalidArgumentError("model is not set, expected the folder of a model: --model DIR");
-  }
+  BATON_RETURN_IF_ERROR(CheckModelFolder(model));
   BATON_ASSIGN_OR_RETURN(const HostPort address, ParseAddress("listen", listen));
   if (!metrics_listen.empty()) BATON_RETURN_IF_ERROR(ParseAddress("metrics-listen", metrics_listen).status());
   if (max_message_bytes.bytes < kMinMessageBytes || max_message_bytes.bytes > kMaxMessageBytes) {
@@ -115,12 +141,14 @@ absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {
   }
   if (worker_id.empty()) worker_id = absl::StrCat(std::string(role), "-", HostName(), "-", address.port);
   if (threads == 0) threads = cpus.empty() ? UsableCpus() : static_cast<int>(cpus.size());
-  if (!cpus.empty() && static_cast<int>(cpus.size()) != threads) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cpus names ", cpus.size(), " CPUs for ", threads, " threads, expected one each"));
-  }
+  BATON_RETURN_IF_ERROR(CheckCpus(cpus, threads));
   if (!std::has_single_bit(static_cast<unsigned>(page_tokens))) {
     return absl::InvalidArgumentError(absl::StrCat("page-tokens is ", page_tokens, ", expected a power of two"));
+  }
+  if (schedule.chunk_tokens > schedule.token_budget) {
+    return absl::InvalidArgumentError(absl::StrCat("chunk-tokens is ", schedule.chunk_tokens, " and token-budget ",
+                                                   schedule.token_budget,
+                                                   ", expected chunks no larger than the budget of a step"));
   }
   if (schedule.chunk_tokens == 0) schedule.chunk_tokens = schedule.token_budget;
   if (transport.silent_after >= transport.peer_timeout || transport.heartbeat_interval >= transport.silent_after) {

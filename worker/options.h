@@ -31,7 +31,7 @@ struct WorkerOptions {
   ByteSize kv_memory{512ull << 20};
   int pages = 0;  // when set: instead of kv_memory
 
-  ScheduleLimits schedule;
+  ScheduleLimits schedule{.chunk_tokens = 0};  // 0: the token budget
   int max_queue = 256;
 
   TransportOptions transport;

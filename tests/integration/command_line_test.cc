@@ -1,14 +1,15 @@
 // The `baton` program and the demo against real processes.
 #include <gmock/gmock.h>
+#include <pty.h>
 #include <signal.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cluster_test.h"
@@ -17,7 +18,10 @@
 namespace baton::testing {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using std::string_literals::operator""s;
 
 class CommandLineTest : public ClusterTest {
  protected:
@@ -51,10 +55,7 @@ class CommandLineTest : public ClusterTest {
     return status.ok() && WIFEXITED(*status) ? WEXITSTATUS(*status) : -1;
   }
 
-  std::string Output() const {
-    std::ifstream file(output_file_, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string Output() const { return ReadFile(output_file_); }
 
   const std::string output_file_;
 };
@@ -95,23 +96,115 @@ TEST_F(CommandLineTest, BenchServeMeasuresEveryRequest) {
   EXPECT_EQ(json["itl_seconds"]["count"], 140);
 }
 
-// The demo with the binaries of this build, on ports of its own.
+TEST_F(CommandLineTest, BenchServeSaysWhyPromptsThatAreTooLongFail) {
+  const auto baton = StartBaton({"bench", "serve", "--rate=100", "--requests=3", "--prompt-tokens=4000"});
+  EXPECT_EQ(ExitCode(*baton), 1);
+  EXPECT_THAT(Output(), HasSubstr("INVALID_ARGUMENT: 3, the first: "));
+  EXPECT_THAT(Output(), HasSubstr("4000"));
+  EXPECT_THAT(Output(), HasSubstr("no request succeeded"));
+}
+
+TEST_F(CommandLineTest, ATimeoutIsNamed) {
+  const auto baton = StartBaton({"generate", "--prompt=x", "--max-tokens=1900", "--ignore-eos", "--timeout=1ms"});
+  EXPECT_EQ(ExitCode(*baton), 1);
+  EXPECT_THAT(Output(), HasSubstr("DEADLINE_EXCEEDED: not done within --timeout 1ms\n"));
+}
+
+TEST_F(CommandLineTest, WorkersRefuseOptionsThatDoNotFit) {
+  const std::string model = "--model=" + (SourceFolder() / "models/demo-chat").string();
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"--model=/nope"}, "model /nope: does not exist, expected the folder of a model\n"},
+      {{"--model=" + (SourceFolder() / "LICENSE").string()}, "LICENSE: is not a folder"},
+      {{model, "--cpus=0,0"}, "cpus names CPU 0 twice"},
+      {{model, "--cpus=0-1"},
+       "--cpus: \"0-1\" is not valid, expected whole numbers from 0 to 2147483647, separated by"},
+      {{model, "--chunk-tokens=1024"}, "chunk-tokens is 1024 and token-budget 512, expected"},
+      {{model, "--token-budget=256", "--pages=1"}, "no secret"},  // smaller chunks go with it
+  };
+  for (const auto& [arguments, words] : cases) {
+    std::filesystem::remove(output_file_);
+    const auto worker = Start(BinaryFolder() / "baton-prefill", arguments, {"BATON_SECRET="});
+    EXPECT_EQ(ExitCode(*worker), 1) << words;
+    EXPECT_THAT(Output(), HasSubstr(words));
+  }
+}
+
+TEST_F(CommandLineTest, HelpShowsEachDefaultOnce) {
+  const auto worker = Start(BinaryFolder() / "baton-decode", {"--help"});
+  EXPECT_EQ(ExitCode(*worker), 0);
+  EXPECT_THAT(Output(), HasSubstr("name that clients ask for (default: the folder's name)\n"));
+  EXPECT_THAT(Output(), HasSubstr("(required)\n"));
+  EXPECT_THAT(Output(), Not(HasSubstr("(default: none)")));
+}
+
+// The demo with the binaries of this build, on ports of its own. Its temporary files go to a folder of their own.
 class DemoTest : public CommandLineTest {
  protected:
+  DemoTest() : temporary_folder_(::testing::TempDir() + absl::StrCat("baton-demo-test-", getpid())) {
+    std::filesystem::create_directory(temporary_folder_);
+  }
+  ~DemoTest() override {
+    EXPECT_TRUE(std::filesystem::is_empty(temporary_folder_));
+    std::filesystem::remove_all(temporary_folder_);
+  }
+
   std::unique_ptr<Process> StartDemo(std::vector<std::string> arguments, const std::string& port, int input_fd = -1) {
-    arguments.insert(arguments.begin(), {SourceFolder() / "deploy/demo.sh", "--port", port});
-    return Start("/bin/bash", std::move(arguments), {"BATON_BIN=" + BinaryFolder().string()}, input_fd);
+    return StartDemoBy({"/bin/bash"}, std::move(arguments), port, input_fd);
   }
-  // Baton's processes whose command line contains `needle`.
-  static int CountProcesses(const std::string& needle) {
-    int count = 0;
+  // `terminal` becomes what the demo runs in, so that ^C written to its other side reaches all of the demo's processes.
+  std::unique_ptr<Process> StartDemoIn(int terminal, const std::string& port) {
+    return StartDemoBy({"setsid", "--ctty", "/bin/bash"}, {}, port, terminal);
+  }
+
+  // The ids of Baton's processes whose command line contains `needle`.
+  static std::vector<pid_t> FindProcesses(const std::string& needle) {
+    std::vector<pid_t> found;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-      std::ifstream file(entry.path() / "cmdline", std::ios::binary);
-      const std::string line{std::istreambuf_iterator<char>(file), {}};
-      if (line.find("baton-") != std::string::npos && line.find(needle) != std::string::npos) ++count;
+      pid_t pid = 0;
+      if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
+      const std::string line = ReadFile(entry.path() / "cmdline");
+      if (line.find("baton-") != std::string::npos && line.find(needle) != std::string::npos) found.push_back(pid);
     }
-    return count;
+    return found;
   }
+  static size_t CountProcesses(const std::string& needle) { return FindProcesses(needle).size(); }
+
+  bool WaitForOutput(const std::string& text) const {
+    const absl::Time deadline = absl::Now() + kPatience;
+    while (Output().find(text) == std::string::npos) {
+      if (absl::Now() >= deadline) return false;
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    return true;
+  }
+
+  std::unique_ptr<Process> StartDemoBy(std::vector<std::string> command, std::vector<std::string> arguments,
+                                       const std::string& port, int input_fd) {
+    command.insert(command.begin(), {"TMPDIR=" + temporary_folder_, "BATON_BIN=" + BinaryFolder().string()});
+    command.insert(command.end(), {SourceFolder() / "deploy/demo.sh", "--port", port});
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return Start("/usr/bin/env", std::move(command), {}, input_fd);
+  }
+
+  const std::string temporary_folder_;
+};
+
+// Both sides of a pseudo-terminal.
+class Terminal {
+ public:
+  Terminal() { EXPECT_EQ(openpty(&keyboard_, &screen_, nullptr, nullptr, nullptr), 0); }
+  ~Terminal() {
+    close(keyboard_);
+    close(screen_);
+  }
+  int fd() const { return screen_; }
+  void Type(const std::string& keys) const {
+    EXPECT_EQ(write(keyboard_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
+  }
+
+ private:
+  int keyboard_ = -1;
+  int screen_ = -1;
 };
 
 TEST_F(DemoTest, OnceStreamsAnAnswerAndLeavesNoProcess) {
@@ -137,11 +230,98 @@ TEST_F(DemoTest, KilledItLeavesNoProcessEither) {
   const absl::Time deadline = absl::Now() + kPatience;
   while (CountProcesses("127.0.0.1:943") < 3 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(20));
   EXPECT_EQ(CountProcesses("127.0.0.1:943"), 3);
+  EXPECT_TRUE(std::filesystem::is_empty(temporary_folder_));
   demo->Kill();
   while (CountProcesses("127.0.0.1:943") > 0 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(20));
   EXPECT_EQ(CountProcesses("127.0.0.1:943"), 0);
   close(input[0]);
   close(input[1]);
+}
+
+TEST_F(DemoTest, CtrlCAtThePromptEndsEverything) {
+  const Terminal terminal;
+  const auto demo = StartDemoIn(terminal.fd(), "9460");
+  ASSERT_TRUE(WaitForOutput("prompt (Ctrl-C ends): ")) << Output();
+  EXPECT_EQ(CountProcesses("127.0.0.1:946"), 3);
+  terminal.Type("\x03");
+  EXPECT_EQ(ExitCode(*demo), 130);
+  EXPECT_EQ(CountProcesses("127.0.0.1:946"), 0);
+}
+
+TEST_F(DemoTest, CtrlCInAnAnswerEndsEverything) {
+  const Terminal terminal;
+  const auto demo = StartDemoIn(terminal.fd(), "9470");
+  ASSERT_TRUE(WaitForOutput("prompt (Ctrl-C ends): ")) << Output();
+  // An answer that does not come.
+  const std::vector<pid_t> routers = FindProcesses("baton-router\0--listen=127.0.0.1:9470"s);
+  ASSERT_EQ(routers.size(), 1);
+  ASSERT_EQ(kill(routers[0], SIGSTOP), 0);
+  terminal.Type("Why?\n");
+  ASSERT_TRUE(WaitForOutput("> Why?")) << Output();
+  terminal.Type("\x03");
+  ASSERT_TRUE(WaitForOutput("> Why?\n\n")) << Output();
+  EXPECT_EQ(kill(routers[0], SIGCONT), 0);
+  EXPECT_EQ(ExitCode(*demo), 130);
+  EXPECT_THAT(Output(), Not(HasSubstr("baton generate: ")));
+  EXPECT_EQ(CountProcesses("127.0.0.1:947"), 0);
+}
+
+TEST_F(DemoTest, SigtermDoesNotWaitForTheAnswer) {
+  int input[2];
+  ASSERT_EQ(pipe(input), 0);
+  const auto demo = StartDemo({}, "9480", input[0]);
+  ASSERT_TRUE(WaitForOutput("TTFT ")) << Output();
+  const std::vector<pid_t> routers = FindProcesses("baton-router\0--listen=127.0.0.1:9480"s);
+  ASSERT_EQ(routers.size(), 1);
+  ASSERT_EQ(kill(routers[0], SIGSTOP), 0);
+  ASSERT_EQ(write(input[1], "Why?\n", 5), 5);
+  ASSERT_TRUE(WaitForOutput("> Why?")) << Output();
+  ASSERT_OK(demo->Signal(SIGTERM));
+  EXPECT_EQ(ExitCode(*demo), 143);
+  EXPECT_THAT(Output(), Not(HasSubstr("baton generate: ")));  // it would give the router up after seconds
+  EXPECT_EQ(CountProcesses("127.0.0.1:948"), 0);
+  close(input[0]);
+  close(input[1]);
+}
+
+TEST_F(DemoTest, SigtermEndsItWhileItWaitsForAPrompt) {
+  int input[2];
+  ASSERT_EQ(pipe(input), 0);
+  const auto demo = StartDemo({}, "9490", input[0]);
+  ASSERT_TRUE(WaitForOutput("TTFT ")) << Output();
+  ASSERT_OK(demo->Signal(SIGTERM));
+  EXPECT_EQ(ExitCode(*demo), 143);
+  EXPECT_EQ(CountProcesses("127.0.0.1:949"), 0);
+  close(input[0]);
+  close(input[1]);
+}
+
+TEST_F(DemoTest, AModelFolderThatIsNoneIsNamed) {
+  const auto demo = StartDemo({"--once", "--model", "/nope"}, "9500");
+  EXPECT_EQ(ExitCode(*demo), 1);
+  EXPECT_THAT(Output(), HasSubstr("--model /nope: there is no such folder"));
+  const std::string no_model = SourceFolder() / "deploy";
+  const auto other = StartDemo({"--once", "--model", no_model}, "9500");
+  EXPECT_EQ(ExitCode(*other), 1);
+  EXPECT_THAT(Output(), HasSubstr(no_model + " is not a model's folder: it has no config.json"));
+}
+
+TEST_F(DemoTest, AWorkerThatEndsAtTheStartIsShownWithItsReason) {
+  const std::filesystem::path model = ::testing::TempDir() + absl::StrCat("baton-damaged-model-", getpid());
+  std::filesystem::create_directory(model);
+  for (const auto& file : std::filesystem::directory_iterator(SourceFolder() / "models/demo-chat")) {
+    std::filesystem::create_symlink(file.path(), model / file.path().filename());
+  }
+  std::filesystem::remove(model / "tokenizer.json");
+  std::ofstream(model / "tokenizer.json") << "{";
+
+  const auto demo = StartDemo({"--once", "--model", model}, "9510");
+  EXPECT_EQ(ExitCode(*demo), 1);
+  // Either worker may be the first.
+  EXPECT_THAT(Output(), ContainsRegex("    baton-(prefill|decode): " + model.string() + ".*tokenizer.json"));
+  EXPECT_THAT(Output(), ContainsRegex("error: the (prefill|decode) process ended before it was ready"));
+  EXPECT_EQ(CountProcesses("127.0.0.1:951"), 0);
+  std::filesystem::remove_all(model);
 }
 
 TEST_F(DemoTest, TakesMorePromptsUntilTheirEnd) {

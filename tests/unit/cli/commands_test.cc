@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -24,7 +25,9 @@ std::vector<std::string> Lines(const std::string& text) {
 class CommandsTest : public ::testing::Test {
  protected:
   CliResult Generate(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"generate", "--target", router_.target()});
+    const bool has_target = std::find(arguments.begin(), arguments.end(), "--target") != arguments.end();
+    if (!has_target) arguments.insert(arguments.begin(), {"--target", router_.target()});
+    arguments.insert(arguments.begin(), "generate");
     return RunCli(arguments);
   }
   // The request that the command sent.
@@ -134,6 +137,11 @@ TEST_F(CommandsTest, FlagsNotGivenStayUnset) {
   EXPECT_EQ(request.sampling().ByteSizeLong(), 0u);
 }
 
+TEST_F(CommandsTest, AnEmptyPromptIsNotTheNextFlag) {
+  EXPECT_EQ(Generate({"--prompt=", "--json"}).out.substr(0, 1), "{");
+  EXPECT_EQ(router_.requests().at(0).prompt(), "");
+}
+
 TEST_F(CommandsTest, ChatInputPutsTheSystemMessageFirst) {
   const v1::GenerateRequest request = Sent({"--chat", "hello", "--system", "be brief"});
   ASSERT_EQ(request.chat().messages_size(), 2);
@@ -148,8 +156,22 @@ TEST_F(CommandsTest, UsageErrorsExitWithTwoAndNameTheFlag) {
       {{"--prompt", "a", "--chat", "b"}, "--prompt,--chat,--token-ids"},
       {{"--prompt", "a", "--system", "b"}, "--chat"},
       {{"--prompt", "a", "--frobnicate"}, "--frobnicate"},
-      {{"--prompt", "a", "--max-tokens", "many"}, "--max-tokens"},
-      {{"--prompt", "a", "--seed", "-1"}, "--seed"},
+      {{"--prompt", "a", "--max-tokens", "-1"}, "--max-tokens: \"-1\", expected a whole number from 0 to 4294967295"},
+      {{"--prompt", "a", "--max-tokens", "0x10"}, "--max-tokens: \"0x10\""},
+      {{"--prompt", "a", "--seed", "-1"}, "--seed: \"-1\", expected a whole number from 0 to 18446744073709551615\n"},
+      {{"--prompt", "a", "--seed", "1", "--seed", "2"}, "--seed"},
+      {{"--prompt", "a", "--temperature", "warm"}, "--temperature: \"warm\", expected a number"},
+      {{"--prompt", "a", "--temperature", "nan"}, "--temperature: \"nan\", expected a number"},
+      {{"--token-ids", ""}, "--token-ids: \"\", expected token ids from 0 to 2147483647, separated by commas"},
+      {{"--token-ids="}, "--token-ids: \"\", expected token ids"},
+      {{"--token-ids", "5,,6"}, "--token-ids: \"5,,6\", expected token ids"},
+      {{"--token-ids", "1,a"}, "--token-ids: \"1,a\", expected token ids"},
+      {{"--token-ids", "-1"}, "--token-ids: \"-1\", expected token ids"},
+      {{"--prompt", "a", "--stop-token-ids", ""}, "--stop-token-ids: \"\", expected token ids"},
+      {{"--prompt", "a", "--target", "127.0.0.1:117587"},
+       "--target: \"127.0.0.1:117587\", expected HOST:PORT with a port of 1 to 65535"},
+      {{"--prompt", "a", "--target", "127.0.0.1:0"}, "--target: \"127.0.0.1:0\", expected HOST:PORT"},
+      {{"--prompt", "a", "--target", "localhost"}, "--target: \"localhost\", expected HOST:PORT"},
       {{"--prompt", "a", "--logit-bias", "5"}, "--logit-bias"},
       {{"--prompt", "a", "--timeout", "soon"}, "--timeout"},
       {{"--prompt", "\xFF"}, "--prompt"},
@@ -178,6 +200,25 @@ TEST_F(CommandsTest, ARefusalNamesTargetStatusAndCause) {
   EXPECT_THAT(run.err, HasSubstr(router_.target() + " answered INVALID_ARGUMENT: sampling.top_p is 2"));
 }
 
+TEST_F(CommandsTest, ARefusalWithoutWordsLeavesNoColon) {
+  router_.on_generate = [](auto&, const auto&, auto&) { return grpc::Status(grpc::StatusCode::INTERNAL, ""); };
+  EXPECT_EQ(Generate({"--prompt", "x"}).err, "baton generate: " + router_.target() + " answered INTERNAL\n");
+}
+
+TEST_F(CommandsTest, AServerWithoutTheServiceIsAskedWhetherItIsARouter) {
+  const auto worker = GrpcServer::Start({.listen = "127.0.0.1:0"}, {});
+  ASSERT_TRUE(worker.ok());
+  const std::string target = "127.0.0.1:" + std::to_string((*worker)->port());
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"generate", "--prompt", "x"}, {"status"}, {"bench", "serve"}}) {
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), {"--target", target});
+    const CliResult run = RunCli(arguments);
+    EXPECT_EQ(run.code, 1);
+    EXPECT_THAT(run.err, HasSubstr(target + " answered UNIMPLEMENTED: is it a baton-router?\n"));
+  }
+}
+
 TEST_F(CommandsTest, AnAnswerThatBreaksOffKeepsItsTextAndFails) {
   router_.on_generate = [](auto&, const auto&, auto& writer) {
     writer.Write(MakeChunk(0, "Hel", {1}));
@@ -203,7 +244,7 @@ TEST_F(CommandsTest, TheTimeoutEndsAnAnswerThatDoesNotCome) {
   };
   const CliResult run = Generate({"--prompt", "x", "--timeout", "100ms"});
   EXPECT_EQ(run.code, 1);
-  EXPECT_THAT(run.err, HasSubstr("DEADLINE_EXCEEDED"));
+  EXPECT_THAT(run.err, HasSubstr("DEADLINE_EXCEEDED: not done within --timeout 100ms\n"));
 }
 
 TEST_F(CommandsTest, AnInterruptCancelsTheCallAndExitsWith130) {
@@ -263,6 +304,7 @@ TEST_F(CommandsTest, AnInterruptEndsTheChatsAnswerButNotTheChat) {
 
 TEST_F(CommandsTest, StatusShowsWorkersAndPairs) {
   router_.status.set_ready(true);
+  router_.status.set_running_requests(1);
   v1::WorkerInfo& worker = *router_.status.add_workers();
   worker.set_worker_id("decode-0");
   worker.set_state("serving");
@@ -275,6 +317,7 @@ TEST_F(CommandsTest, StatusShowsWorkersAndPairs) {
 
   const CliResult table = RunCli({"status", "--target", router_.target()});
   EXPECT_EQ(table.code, 0);
+  EXPECT_THAT(table.out, HasSubstr("ready, 1 request running\n"));
   EXPECT_THAT(table.out, HasSubstr("decode-0"));
   EXPECT_THAT(table.out, HasSubstr("QUARANTINED"));
   EXPECT_THAT(table.out, HasSubstr("prefill-0  decode-0  ready"));

@@ -1,9 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "absl/strings/str_cat.h"
 #include "cli/client.h"
 #include "cli/latency_summary.h"
 #include "cli/load_generator.h"
@@ -20,6 +22,7 @@ using ::baton::testing::FakeRouter;
 using ::testing::DoubleNear;
 using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Percentile, InterpolatesBetweenRanksAsNumpyDoes) {
   EXPECT_DOUBLE_EQ(Percentile({7}, 0.99), 7);
@@ -86,16 +89,22 @@ TEST(MakeReport, MeasuresTokensNotMessagesAndCountsErrorsByStatus) {
   result.duration = absl::Seconds(2);
   // Two tokens that came together, then one 40 ms later.
   result.outcomes.push_back({.code = grpc::StatusCode::OK,
+                             .reason = "",
                              .token_times = {absl::Milliseconds(10), absl::Milliseconds(10), absl::Milliseconds(50)},
                              .total = absl::Milliseconds(60)});
-  result.outcomes.push_back({.code = grpc::StatusCode::RESOURCE_EXHAUSTED, .token_times = {}, .total = {}});
+  for (const char* reason : {"", "too many requests", "too many pages"}) {
+    result.outcomes.push_back(
+        {.code = grpc::StatusCode::RESOURCE_EXHAUSTED, .reason = reason, .token_times = {}, .total = {}});
+  }
   result.not_sent = 3;
 
   const LoadReport report = MakeReport(result);
 
   EXPECT_EQ(report.completed, 1);
-  EXPECT_EQ(report.errors.at("RESOURCE_EXHAUSTED"), 1);
-  EXPECT_EQ(report.errors.at("NOT_SENT"), 3);
+  EXPECT_EQ(report.errors.at("RESOURCE_EXHAUSTED").count, 3);
+  EXPECT_EQ(report.errors.at("RESOURCE_EXHAUSTED").first_reason, "too many requests");
+  EXPECT_EQ(report.errors.at("NOT_SENT").count, 3);
+  EXPECT_THAT(ToTable({}, report), HasSubstr("RESOURCE_EXHAUSTED: 3, the first: too many requests\n"));
   EXPECT_DOUBLE_EQ(report.ttft.p50, 0.010);
   EXPECT_DOUBLE_EQ(report.tpot.p50, 0.020);
   EXPECT_EQ(report.itl.count, 2);
@@ -157,6 +166,7 @@ TEST_F(LoadTest, CountsArrivalsBeyondTheLimitInsteadOfQueueingThem) {
   EXPECT_EQ(result.not_sent, 4);
   ASSERT_EQ(result.outcomes.size(), 2);
   EXPECT_EQ(result.outcomes[0].code, grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(result.outcomes[0].reason, "not done within --timeout 500ms");
 }
 
 TEST_F(LoadTest, AnInterruptSendsNothingMoreAndCancelsWhatRuns) {
@@ -190,6 +200,56 @@ TEST_F(LoadTest, TheBenchCommandFindsTheModelAndReportsAsJson) {
   EXPECT_EQ(json["model"], "demo");
   EXPECT_EQ(json["itl_seconds"]["count"], 30);
   EXPECT_EQ(router_.requests().at(0).model(), "demo");
+}
+
+TEST_F(LoadTest, TheBenchCommandSaysWhyEveryRequestFailedAndMeasuresNothing) {
+  router_.models.add_models()->set_name("demo");
+  router_.on_generate = [](auto&, const auto&, auto&) {
+    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the prompt has 4000 tokens, expected at most 2048");
+  };
+  std::vector<std::string> arguments = {"bench",  "serve", "--target",   router_.target(),
+                                        "--rate", "1000",  "--requests", "3"};
+
+  const auto table = testing::RunCli(arguments);
+  EXPECT_EQ(table.code, 1);
+  EXPECT_EQ(table.err, "baton bench serve: no request succeeded\n");
+  EXPECT_THAT(table.out,
+              HasSubstr("INVALID_ARGUMENT: 3, the first: the prompt has 4000 tokens, expected at most 2048\n"));
+  EXPECT_THAT(table.out, HasSubstr("TTFT          -     -    -    -    -\n"));
+  EXPECT_THAT(table.out, Not(HasSubstr("0.00\n")));
+
+  arguments.emplace_back("--json");
+  const auto json = testing::RunCli(arguments);
+  EXPECT_EQ(json.code, 1);
+  const auto report = nlohmann::json::parse(json.out);
+  EXPECT_EQ(report["errors"]["INVALID_ARGUMENT"]["count"], 3);
+  EXPECT_EQ(report["errors"]["INVALID_ARGUMENT"]["first_reason"], "the prompt has 4000 tokens, expected at most 2048");
+  EXPECT_EQ(report["ttft_seconds"]["count"], 0);
+  EXPECT_TRUE(report["ttft_seconds"]["p95"].is_null());
+}
+
+TEST_F(LoadTest, TheBenchCommandSucceedsWhenOneRequestDoes) {
+  router_.models.add_models()->set_name("demo");
+  std::atomic<int> call = 0;
+  router_.on_generate = [&call](auto& context, const auto& request, auto& writer) {
+    if (++call > 1) return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "full");
+    return EchoAnswer(context, request, writer);
+  };
+  const auto run =
+      testing::RunCli({"bench", "serve", "--target", router_.target(), "--rate", "1000", "--requests", "3"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("1 completed"));
+  EXPECT_THAT(run.out, HasSubstr("RESOURCE_EXHAUSTED: 2, the first: full\n"));
+}
+
+TEST_F(LoadTest, TheBenchCommandRefusesNumbersOutOfItsLimits) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"--rate", "nan"}, {"--rate", "0"}, {"--requests", "0"}, {"--seed", "-1"}, {"--prompt-tokens", "1.5"}};
+  for (const auto& [flag, value] : cases) {
+    const auto run = testing::RunCli({"bench", "serve", flag, value});
+    EXPECT_EQ(run.code, 2);
+    EXPECT_THAT(run.err, HasSubstr(absl::StrCat(flag, ": \"", value, "\", expected a ")));
+  }
 }
 
 TEST_F(LoadTest, TheBenchCommandNamesTheModelsThereAreWhenItsOwnIsNot) {

@@ -51,6 +51,12 @@ TEST(HumanBytes, UsesBinaryUnits) {
   EXPECT_EQ(HumanBytes(uint64_t{5} << 30), "5.0 GiB");
 }
 
+TEST(Count, PutsTheNounInThePluralUnlessItIsOne) {
+  EXPECT_EQ(Count(0, "request"), "0 requests");
+  EXPECT_EQ(Count(1, "request"), "1 request");
+  EXPECT_EQ(Count(2, "request"), "2 requests");
+}
+
 TEST(SummaryLine, NamesLatenciesBytesWorkersAndWhyThereWasASecondAttempt) {
   v1::Finish finish;
   finish.mutable_timings()->set_ttft_seconds(0.25);
@@ -104,6 +110,16 @@ TEST(Table, AlignsNumbersRightAndWordsLeft) {
             "a         5\n"
             "longer  123\n"
             "-         7\n");
+}
+
+TEST(Table, AlignsWhatOnlyStartsWithADigitLeft) {
+  Table table({"ADDRESS", "NONE", "MS"});
+  table.AddRow({"127.0.0.1:50061", "", "3.25"});
+  table.AddRow({"10.0.0.1:80", "", ""});
+  EXPECT_EQ(table.ToString(),
+            "ADDRESS          NONE    MS\n"
+            "127.0.0.1:50061  -     3.25\n"
+            "10.0.0.1:80      -        -\n");
 }
 
 class LineReaderTest : public ::testing::Test {

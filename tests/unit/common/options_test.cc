@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <limits>
 
 #include "common/strings.h"
 #include "tests/status_matchers.h"
@@ -24,16 +23,13 @@ class OptionsTest : public ::testing::Test {
  protected:
   OptionsTest() : set_("baton-test", "Tests options.") {
     set_.Add("listen", &listen_, "host:port for gRPC");
-    set_.Add("probe", &probe_, "probe each pair");
     set_.Add("threads", &threads_, "compute threads", 1, 64);
-    set_.Add("seed", &seed_, "seed");
-    set_.Add("share", &share_, "share of pages", 0.0, 1.0);
     set_.Add("peer-timeout", &peer_timeout_, "declare a silent peer dead after this", absl::Milliseconds(100),
              absl::Minutes(5));
     set_.Add("pool", &pool_, "page pool");
     set_.AddChoice("log.level", &level_, {"debug", "info"}, "what to log");
-    set_.AddList("worker", &workers_, "workers");
-    set_.AddList("cpus", &cpus_, "cores");
+    set_.AddList("worker", &workers_, "workers (default: this one)");
+    set_.AddList("cpus", &cpus_, "cores", 0, 7);
   }
 
   absl::StatusOr<Outcome> Parse(std::vector<const char*> args) {
@@ -52,10 +48,7 @@ class OptionsTest : public ::testing::Test {
   }
 
   std::string listen_ = "127.0.0.1:1";
-  bool probe_ = true;
   int threads_ = 4;
-  uint64_t seed_ = 7;
-  double share_ = 0.5;
   absl::Duration peer_timeout_ = absl::Seconds(3);
   ByteSize pool_{.bytes = 512 << 20};
   std::string level_ = "info";
@@ -74,29 +67,22 @@ TEST_F(OptionsTest, KeepDefaultsThatAreNotOverridden) {
 }
 
 TEST_F(OptionsTest, TakeEveryTypeFromTheCommandLine) {
-  ASSERT_OK(Parse({"--listen", "0.0.0.0:2", "--no-probe", "--threads=8", "--seed", "18446744073709551615", "--share",
-                   "0.25", "--peer-timeout", "250ms", "--pool", "2GiB", "--log.level", "debug", "--worker", "a,b",
-                   "--worker", "c", "--cpus=3,-1"}));
+  ASSERT_OK(Parse({"--listen", "0.0.0.0:2", "--threads=8", "--peer-timeout", "250ms", "--pool", "2GiB", "--log.level",
+                   "debug", "--worker", "a,b", "--worker", "c", "--cpus=3,1"}));
   EXPECT_EQ(listen_, "0.0.0.0:2");
-  EXPECT_FALSE(probe_);
   EXPECT_EQ(threads_, 8);
-  EXPECT_EQ(seed_, std::numeric_limits<uint64_t>::max());
-  EXPECT_EQ(share_, 0.25);
   EXPECT_EQ(peer_timeout_, absl::Milliseconds(250));
   EXPECT_EQ(pool_.bytes, uint64_t{2} << 30);
   EXPECT_EQ(level_, "debug");
   EXPECT_THAT(workers_, ElementsAre("a", "b", "c"));
-  EXPECT_THAT(cpus_, ElementsAre(3, -1));
+  EXPECT_THAT(cpus_, ElementsAre(3, 1));
 }
 
 TEST_F(OptionsTest, TakeEveryTypeFromAFile) {
   ASSERT_OK(ParseFile(R"(
 # a comment
 listen: 0.0.0.0:2
-probe: false
 threads: 8
-seed: 18446744073709551615
-share: 0.25
 peer-timeout: 250ms
 pool: 2GiB
 log:
@@ -104,26 +90,21 @@ log:
 worker: [a, "b,c"]
 cpus:
   - 3
-  - -1
+  - 1
 )"));
   EXPECT_EQ(listen_, "0.0.0.0:2");
-  EXPECT_FALSE(probe_);
   EXPECT_EQ(threads_, 8);
-  EXPECT_EQ(seed_, std::numeric_limits<uint64_t>::max());
-  EXPECT_EQ(share_, 0.25);
   EXPECT_EQ(peer_timeout_, absl::Milliseconds(250));
   EXPECT_EQ(pool_.bytes, uint64_t{2} << 30);
   EXPECT_EQ(level_, "debug");
   EXPECT_THAT(workers_, ElementsAre("a", "b,c"));
-  EXPECT_THAT(cpus_, ElementsAre(3, -1));
+  EXPECT_THAT(cpus_, ElementsAre(3, 1));
 }
 
 TEST_F(OptionsTest, LetTheCommandLineWinOverTheFile) {
-  ASSERT_OK(
-      ParseFile("threads: 8\nseed: 1\nprobe: false\ncpus: [7, 8]\n", {"--threads", "2", "--probe", "--cpus", "5"}));
+  ASSERT_OK(ParseFile("threads: 8\nlisten: a:1\ncpus: [6, 7]\n", {"--threads", "2", "--cpus", "5"}));
   EXPECT_EQ(threads_, 2);
-  EXPECT_EQ(seed_, 1u);
-  EXPECT_TRUE(probe_);
+  EXPECT_EQ(listen_, "a:1");
   EXPECT_THAT(cpus_, ElementsAre(5));
 }
 
@@ -170,10 +151,6 @@ TEST_F(OptionsTest, RefuseValuesThatDoNotParseOrAreOutOfRange) {
       {"--threads", "65", "from 1 to 64"},
       {"--threads", "4x", "\"4x\""},
       {"--threads", "99999999999999999999", "from 1 to 64"},
-      {"--seed", "-1", "--seed: \"-1\""},
-      {"--seed", "18446744073709551616", "to 18446744073709551615"},
-      {"--share", "1.5", "a number from 0 to 1"},
-      {"--share", "nan", "a number from 0 to 1"},
       {"--peer-timeout", "3", "a duration from 100ms to 5m, such as 250ms"},
       {"--peer-timeout", "99ms", "100ms to 5m"},
       {"--peer-timeout", "inf", "100ms to 5m"},
@@ -182,19 +159,20 @@ TEST_F(OptionsTest, RefuseValuesThatDoNotParseOrAreOutOfRange) {
       {"--pool", "GiB", "such as 512MiB"},
       {"--pool", "99999999TiB", "such as 512MiB"},
       {"--log.level", "loud", "expected one of debug, info"},
-      {"--cpus", "1,x", "--cpus: \"1,x\""},
+      {"--cpus", "1,x", "--cpus: \"1,x\" is not valid, expected whole numbers from 0 to 7, separated by commas"},
+      {"--cpus", "0-1", "whole numbers from 0 to 7, separated by commas"},
+      {"--cpus", "-1", "whole numbers from 0 to 7, separated by commas"},
+      {"--cpus", "1,8", "whole numbers from 0 to 7, separated by commas"},
   };
   for (const Case& c : cases) {
     EXPECT_TRUE(Fails(Parse({c.flag, c.value}), kInvalid, c.message)) << c.flag << " " << c.value;
   }
-  EXPECT_TRUE(Fails(Parse({"--probe=maybe"}), kInvalid, "probe"));
   EXPECT_TRUE(Fails(Parse({"--threads"}), kInvalid, "threads"));
   EXPECT_TRUE(
-      Fails(Parse({"--listen", "--no-probe"}), kInvalid, "--listen: expected a value, not the option --no-probe"));
+      Fails(Parse({"--listen", "--threads"}), kInvalid, "--listen: expected a value, not the option --threads"));
   EXPECT_TRUE(Fails(Parse({"--threads", "1", "--threads", "2"}), kInvalid, "threads"));
   EXPECT_TRUE(
       Fails(ParseFile("\nthreads: 0\n"), kInvalid, ".yaml:2: threads: \"0\" is not valid, expected a whole number"));
-  EXPECT_TRUE(Fails(ParseFile("probe: yes\n"), kInvalid, "expected true or false"));
 }
 
 TEST_F(OptionsTest, RefuseFilesOfTheWrongShape) {
@@ -226,28 +204,11 @@ TEST_F(OptionsTest, ShowHelpWithEveryOptionItsDefaultAndItsHelp) {
   const std::string help = ::testing::internal::GetCapturedStdout();
   ASSERT_OK(outcome);
   EXPECT_EQ(*outcome, Outcome::kHelpShown);
-  for (const char* text : {"Tests options.",
-                           "--config FILE",
-                           "--listen TEXT",
-                           "host:port for gRPC (default: 127.0.0.1:1)",
-                           "--[no-]probe",
-                           "(default: on)",
-                           "--threads INT",
-                           "(default: 4)",
-                           "--seed UINT",
-                           "(default: 7)",
-                           "--share NUMBER",
-                           "(default: 0.5)",
-                           "--peer-timeout DURATION",
-                           "(default: 3s)",
-                           "--pool SIZE",
-                           "(default: 512MiB)",
-                           "--log.level debug|info",
-                           "(default: info)",
-                           "--worker TEXT,...",
-                           "(default: none)",
-                           "--cpus INT,...",
-                           "(default: 0,1)"}) {
+  for (const char* text :
+       {"Tests options.", "--config FILE", "--listen TEXT", "host:port for gRPC (default: 127.0.0.1:1)",
+        "--threads INT", "(default: 4)", "--peer-timeout DURATION", "(default: 3s)", "--pool SIZE", "(default: 512MiB)",
+        "--log.level debug|info", "(default: info)", "--worker TEXT,...", "workers (default: this one)\n",
+        "--cpus INT,...", "(default: 0,1)"}) {
     EXPECT_THAT(help, HasSubstr(text));
   }
 }

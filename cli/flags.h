@@ -1,0 +1,61 @@
+// Flags whose values are checked as they are parsed: a usage error names the flag, the text and what was expected.
+// CLI11's own conversions take -1 for the greatest number, "010" for eight and an empty list for a zero.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace baton {
+
+// What the flags are stored in must outlive the parse.
+
+// A flag with one value. `type` is for --help; `set` takes the text or says what it expected instead.
+CLI::Option* AddFlag(CLI::App& app, const std::string& name, const std::string& type, const std::string& help,
+                     std::function<absl::Status(const std::string&)> set);
+
+// --target, the router's address; `target` holds the default.
+CLI::Option* AddTarget(CLI::App& app, std::string* target);
+
+// Comma-separated or repeated, at least one each time.
+CLI::Option* AddTokenIds(CLI::App& app, const std::string& name, std::vector<int32_t>* ids, const std::string& help);
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// INVALID_ARGUMENT with what was expected.
+absl::StatusOr<uint64_t> ParseWholeNumber(const std::string& text, uint64_t min, uint64_t max);
+absl::StatusOr<double> ParseNumber(const std::string& text, double min, double max);
+
+// `Value` is a type that holds the numbers from `min` to `max`, or a std::optional of one.
+template <typename Value>
+CLI::Option* AddWholeNumber(CLI::App& app, const std::string& name, Value* value, const std::string& help, uint64_t min,
+                            uint64_t max) {
+  return AddFlag(app, name, "INT", help, [value, min, max](const std::string& text) {
+    const absl::StatusOr<uint64_t> number = ParseWholeNumber(text, min, max);
+    if (number.ok()) *value = *number;
+    return number.status();
+  });
+}
+
+// Without limits it takes any number; the router has the limits of sampling.
+template <typename Value>
+CLI::Option* AddNumber(CLI::App& app, const std::string& name, Value* value, const std::string& help,
+                       double min = -kInfinity, double max = kInfinity) {
+  return AddFlag(app, name, "NUMBER", help, [value, min, max](const std::string& text) {
+    const absl::StatusOr<double> number = ParseNumber(text, min, max);
+    if (number.ok()) *value = *number;
+    return number.status();
+  });
+}
+
+}  // namespace baton

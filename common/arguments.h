@@ -1,0 +1,13 @@
+// The command line as CLI11's parser takes it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace baton {
+
+// The arguments after the program's name, last first. "--name=" becomes "--name" and an empty value: CLI11 alone would
+// take the next argument for the value.
+std::vector<std::string> ReversedArguments(int argc, const char* const* argv);
+
+}  // namespace baton
