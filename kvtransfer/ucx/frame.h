@@ -51,8 +51,8 @@ struct FrameHeader {
 static_assert(sizeof(FrameHeader) == 32 && std::is_trivially_copyable_v<FrameHeader>);
 
 inline constexpr uint32_t kFrameVersion = 1;
-// Payload of one frame. A page of one layer is about as large or smaller, and larger pieces gain nothing over tcp.
-inline constexpr size_t kMaxPayloadBytes = 64 << 10;
+// Payload of one frame: as much as fits UCX's segment (ucx_worker.cc) with the headers. Over tcp larger is faster.
+inline constexpr size_t kMaxPayloadBytes = 224 << 10;
 inline constexpr size_t kMaxGoodbyeBytes = 512;
 
 // Nothing if `bytes` is not a header of a known type.

@@ -44,6 +44,8 @@ constexpr Setting kMessageSettings[] = {
     // Frames are never sent by rendezvous, which would write into memory at times of UCX's choosing.
     {"RNDV_THRESH", "inf"},
     {"MAX_RNDV_RAILS", "1"},
+    // Else UCX wakes a thread of its own for what arrives at a worker that sends nothing, and that thread wakes ours.
+    {"ADAPTIVE_PROGRESS", "n"},
     // We send heartbeats of our own; a stopped peer on shared memory must find its connection when it returns.
     {"KEEPALIVE_INTERVAL", "inf"},
 };
