@@ -42,6 +42,18 @@ absl::StatusOr<std::string> HttpGet(int port, const std::string& path, absl::Dur
   return response.substr(body + 4);
 }
 
+// {label="value",...}: none of ours has a quote in it.
+std::map<std::string, std::string> ParseLabels(const std::string& text) {
+  std::map<std::string, std::string> labels;
+  for (size_t at = 0; text.find("=\"", at) != std::string::npos;) {
+    const size_t equals = text.find("=\"", at);
+    const size_t end = text.find('"', equals + 2);
+    labels[text.substr(at + 1, equals - at - 1)] = text.substr(equals + 2, end - equals - 2);
+    at = end + 1;
+  }
+  return labels;
+}
+
 }  // namespace
 
 absl::StatusOr<MetricsPage> MetricsPage::Fetch(int port, absl::Duration timeout) {
@@ -61,26 +73,23 @@ MetricsPage MetricsPage::Parse(const std::string& text) {
         !absl::SimpleAtod(line.substr(space + 1), &value)) {
       continue;
     }
-    const std::string series = line.substr(0, space);
-    const size_t brace = std::min(series.find('{'), series.size());
-    page.series_.emplace(series.substr(0, brace), std::pair(series.substr(brace), value));
+    const size_t brace = std::min(line.find('{'), space);
+    page.series_.push_back(
+        {.name = line.substr(0, brace), .labels = ParseLabels(line.substr(brace, space - brace)), .value = value});
   }
   return page;
 }
 
 double MetricsPage::Sum(const std::string& name, const std::map<std::string, std::string>& labels) const {
   double sum = 0;
-  const auto [first, last] = series_.equal_range(name);
-  for (auto it = first; it != last; ++it) {
-    const auto& [written, value] = it->second;
-    const bool matches = std::all_of(labels.begin(), labels.end(), [&written = written](const auto& label) {
-      return absl::StrContains(written, absl::StrCat(label.first, "=\"", label.second, "\""));
+  for (const MetricsSeries& series : series_) {
+    const bool matches = std::all_of(labels.begin(), labels.end(), [&series](const auto& label) {
+      const auto it = series.labels.find(label.first);
+      return it != series.labels.end() && it->second == label.second;
     });
-    if (matches) sum += value;
+    if (series.name == name && matches) sum += series.value;
   }
   return sum;
 }
-
-bool MetricsPage::Has(const std::string& name) const { return series_.count(name) > 0; }
 
 }  // namespace baton::testing

@@ -107,7 +107,7 @@ check tidy "clang-tidy over our sources" "Fix what is named above; .clang-tidy s
   python3 tests/clang_tidy.py build/release
 build_preset asan
 run_tests test-asan asan "tests under AddressSanitizer and UndefinedBehaviorSanitizer" \
-  --label-exclude '^(long|noasan)$'
+  --label-exclude '^long$'
 if $full; then
   build_preset separate
   check tidy-tests "clang-tidy over the tests" "Fix what is named above; .clang-tidy says which checks run." \

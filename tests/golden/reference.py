@@ -88,6 +88,10 @@ MODELS = {
     "llama_bf16": (llama(torch_dtype="bfloat16"), PROMPT_TOKENS, 1),
     "llama_f16": (llama(torch_dtype="float16"), PROMPT_TOKENS, 1),
     "llama_sharded": (llama(tie_word_embeddings=True), PROMPT_TOKENS, 2),
+    "qwen3_mqa_untied": (qwen3(hidden_size=24, num_attention_heads=3, num_key_value_heads=1, intermediate_size=40,
+                               tie_word_embeddings=False), PROMPT_TOKENS, 1),
+    "qwen3_mha_rope_linear": (qwen3(hidden_size=24, num_attention_heads=3, num_key_value_heads=3, intermediate_size=40,
+                                    rope_scaling={"rope_type": "linear", "factor": 4.0}), LONG_PROMPT_TOKENS, 1),
 }
 
 
@@ -191,7 +195,7 @@ def inverse_frequencies(config):
     scaling = config["rope_scaling"]
     if scaling is None:
         return frequencies
-    if scaling.get("type") == "linear":
+    if scaling.get("rope_type", scaling.get("type")) == "linear":
         return frequencies / scaling["factor"]
     low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
     turns = scaling["original_max_position_embeddings"] * frequencies / (2 * np.pi)

@@ -112,9 +112,8 @@ absl::Status Cluster::Launch(const ClusterSpec& spec) {
                                       absl::StrCat("--worker-id=", worker_spec.name),
                                       absl::StrCat("--listen=", worker.address),
                                       absl::StrCat("--metrics-listen=", Loopback(worker.metrics_port)),
-                                      "--threads=1",
-                                      "--kv-dtype=f32",
                                       "--kv-memory=64MiB"};
+    if (!spec.shipped_numerics) flags.insert(flags.end(), {"--threads=1", "--kv-dtype=f32"});
     if (worker_spec.kind != WorkerKind::kPrefill) {
       flags.push_back(absl::StrCat("--handoff-listen=", Loopback(FreePort())));
     }

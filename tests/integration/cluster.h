@@ -46,9 +46,10 @@ WorkerSpec Both(std::string name, std::vector<std::string> flags = {});
 
 struct ClusterSpec {
   std::vector<WorkerSpec> workers = {};
-  std::vector<std::string> worker_flags = {};  // of every worker; defaults: f32 KV, one thread
+  std::vector<std::string> worker_flags = {};  // of every worker
   std::vector<std::string> router_flags = {};
   bool wait_until_ready = true;
+  bool shipped_numerics = false;  // KV type and threads as nobody sets them; otherwise f32 and one thread
 };
 
 class Cluster {

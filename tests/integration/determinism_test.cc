@@ -51,26 +51,31 @@ v1::GenerateRequest MixedRequest(int i) {
   return request;
 }
 
-std::vector<v1::GenerateRequest> MixedRequests() {
-  std::vector<v1::GenerateRequest> requests;
-  requests.reserve(kRequests);
-  for (int i = 0; i < kRequests; ++i) requests.push_back(MixedRequest(i));
-  return requests;
-}
-
 class DeterminismTest : public ::testing::Test {
  protected:
-  // Each request alone, on one prefill and one decode worker.
-  static void SetUpTestSuite() {
-    ASSERT_OK_AND_ASSIGN(const auto cluster, Cluster::Start({.workers = {Prefill("p0"), Decode("d0")}}));
-    for (const v1::GenerateRequest& request : MixedRequests()) {
+  static void SetUpTestSuite() { AnswerAlone(kRequests, /*shipped_numerics=*/false); }
+
+  // Each of so many requests alone, on one prefill and one decode worker. All of the suite's workers have these
+  // numerics.
+  static void AnswerAlone(int requests, bool shipped_numerics) {
+    shipped_numerics_ = shipped_numerics;
+    requests_.clear();
+    alone_.clear();
+    for (int i = 0; i < requests; ++i) requests_.push_back(MixedRequest(i));
+    ASSERT_OK_AND_ASSIGN(const auto cluster, Start({.workers = {Prefill("p0"), Decode("d0")}}));
+    for (const v1::GenerateRequest& request : requests_) {
       const Reply reply = cluster->client().Generate(request);
       ASSERT_TRUE(Succeeded(reply));
       alone_.push_back(reply.answer);
     }
   }
 
-  void SetUp() override { ASSERT_EQ(alone_.size(), kRequests); }
+  void SetUp() override { ASSERT_EQ(alone_.size(), requests_.size()); }
+
+  static absl::StatusOr<std::unique_ptr<Cluster>> Start(ClusterSpec spec) {
+    spec.shipped_numerics = shipped_numerics_;
+    return Cluster::Start(std::move(spec));
+  }
 
   static void ExpectAsAlone(const std::vector<Reply>& replies) {
     ASSERT_EQ(replies.size(), alone_.size());
@@ -82,10 +87,10 @@ class DeterminismTest : public ::testing::Test {
 
   // All requests at once on a cluster of these workers. `inspect` sees the cluster afterwards.
   static std::vector<Reply> RunOn(ClusterSpec spec, const std::function<void(Cluster&)>& inspect = nullptr) {
-    const auto cluster = Cluster::Start(std::move(spec));
+    const auto cluster = Start(std::move(spec));
     EXPECT_OK(cluster);
     if (!cluster.ok()) return {};
-    std::vector<Reply> replies = (*cluster)->client().GenerateAll(MixedRequests());
+    std::vector<Reply> replies = (*cluster)->client().GenerateAll(requests_);
     EXPECT_OK((*cluster)->WaitIdle());
     if (inspect) inspect(**cluster);
     return replies;
@@ -105,7 +110,22 @@ class DeterminismTest : public ::testing::Test {
     return count;
   }
 
+  static void ExpectTheSameThroughADecodeWorkersDeath() {
+    ASSERT_OK_AND_ASSIGN(const auto cluster, Start({.workers = {Prefill("p0"), Decode("d0"), Decode("d1")}}));
+    BackgroundLoad load(cluster->client(), requests_);
+    ASSERT_TRUE(load.WaitForTokens(400, kPatience));
+
+    cluster->Kill("d0");
+
+    const std::vector<Reply> replies = load.Replies();
+    ExpectAsAlone(replies);
+    EXPECT_GT(CountAttemptsEndedBy(replies, "decode_lost"), 0);
+    EXPECT_OK(cluster->WaitIdle());
+  }
+
+  static inline std::vector<v1::GenerateRequest> requests_;
   static inline std::vector<Answer> alone_;
+  static inline bool shipped_numerics_ = false;
 };
 
 TEST_F(DeterminismTest, InOneBatch) {
@@ -157,19 +177,7 @@ TEST_F(DeterminismTest, ThroughPreemptionOnOneWorkerThatDoesBoth) {
   EXPECT_GT(CountAttemptsEndedBy(replies, "preempted"), 0);
 }
 
-TEST_F(DeterminismTest, ThroughADecodeWorkersDeathMidStream) {
-  ASSERT_OK_AND_ASSIGN(const auto cluster, Cluster::Start({.workers = {Prefill("p0"), Decode("d0"), Decode("d1")}}));
-  BackgroundLoad load(cluster->client(), MixedRequests());
-  ASSERT_TRUE(load.WaitForTokens(400, kPatience));
-
-  cluster->Kill("d0");
-
-  const std::vector<Reply> replies = load.Replies();
-  ExpectAsAlone(replies);
-  EXPECT_TRUE(
-      std::any_of(replies.begin(), replies.end(), [](const Reply& reply) { return reply.finish.attempts_size() > 1; }));
-  EXPECT_OK(cluster->WaitIdle());
-}
+TEST_F(DeterminismTest, ThroughADecodeWorkersDeathMidStream) { ExpectTheSameThroughADecodeWorkersDeath(); }
 
 // That the comparison above can fail: other numerics do show.
 TEST_F(DeterminismTest, AnotherKvTypeIsNotTheSame) {
@@ -180,6 +188,24 @@ TEST_F(DeterminismTest, AnotherKvTypeIsNotTheSame) {
   for (size_t i = 0; i < replies.size(); ++i) different += replies[i].answer == alone_[i] ? 0 : 1;
   EXPECT_GT(different, kRequests / 2);
 }
+
+// What users run: 16-bit KV for this model, a compute thread per CPU.
+class ShippedFlagsTest : public DeterminismTest {
+ protected:
+  static void SetUpTestSuite() { AnswerAlone(kRequests / 2, /*shipped_numerics=*/true); }
+};
+
+TEST_F(ShippedFlagsTest, InOneBatchWithSmallChunks) {
+  ExpectAsAlone(RunOn({.workers = {Prefill("p0", {"--chunk-tokens=48"}), Decode("d0")}}));
+}
+
+TEST_F(ShippedFlagsTest, WithOneThread) {
+  ExpectAsAlone(RunOn({.workers = {Prefill("p0"), Decode("d0")}, .worker_flags = {"--threads=1"}}));
+}
+
+TEST_F(ShippedFlagsTest, OnOneWorkerThatDoesBoth) { ExpectAsAlone(RunOn({.workers = {Both("b0")}})); }
+
+TEST_F(ShippedFlagsTest, ThroughADecodeWorkersDeathMidStream) { ExpectTheSameThroughADecodeWorkersDeath(); }
 
 }  // namespace
 }  // namespace baton::testing

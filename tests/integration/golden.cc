@@ -17,7 +17,10 @@ std::vector<GoldenCase> Load() {
                      .prompt_ids = entry["prompt_ids"],
                      .greedy_ids = entry["chat"]["greedy_ids"],
                      .greedy_text = entry["chat"]["greedy_text"],
-                     .first_stop = entry["chat"]["first_stop"]});
+                     .first_stop = entry["chat"]["first_stop"],
+                     .top_ids = entry["chat"]["top_ids"],
+                     .top_logits = entry["chat"]["top_logits"],
+                     .min_margin = entry["chat"]["min_margin"]});
   }
   return cases;
 }

@@ -13,6 +13,9 @@ struct GoldenCase {
   std::vector<int32_t> greedy_ids;  // 48 tokens, end tokens ignored
   std::string greedy_text;          // special tokens included
   int first_stop = -1;              // index of the first end token; -1: none
+  std::vector<int32_t> top_ids;     // after the prompt: the 20 best tokens and their logits
+  std::vector<double> top_logits;
+  double min_margin = 0;  // the smallest gap between the two best logits along the continuation, 4 decimals
 };
 const std::vector<GoldenCase>& GoldenCases();
 

@@ -3,12 +3,54 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <map>
+
 #include "cluster_test.h"
 
 namespace baton::testing {
 namespace {
 
 using ::testing::StartsWith;
+
+constexpr int kBytesOfATokensKv = 6 * 2 * 2 * 64;  // times that of a value: layers, K and V, heads, their size
+
+// Each token's 20 best, with their logprobs.
+std::vector<v1::TokenLogprobs> LogprobsOf(const Reply& reply) {
+  std::vector<v1::TokenLogprobs> logprobs;
+  for (const v1::Chunk& chunk : reply.chunks) {
+    logprobs.insert(logprobs.end(), chunk.logprobs().begin(), chunk.logprobs().end());
+  }
+  return logprobs;
+}
+
+// The logprobs after the prompt are the log-softmax of the golden logits, of which the best 20 are known: equal up to
+// one number that all of them share and that lies where the 4076 others allow. `tolerance` as for logits.
+void ExpectGolden(const v1::TokenLogprobs& logprobs, const GoldenCase& golden, double tolerance) {
+  std::map<int32_t, double> found;
+  for (const v1::TokenLogprob& token : logprobs.top()) found[token.token_id()] = token.logprob();
+  const double shared = golden.top_logits[0] - found[golden.top_ids[0]];
+  const double allowed = tolerance * golden.top_logits[0];
+  double mass = 0;
+  int missing = 0;
+  for (size_t i = 0; i < golden.top_ids.size(); ++i) {
+    mass += std::exp(golden.top_logits[i]);
+    if (found.count(golden.top_ids[i]) == 0) {
+      ++missing;
+      continue;
+    }
+    EXPECT_NEAR(found[golden.top_ids[i]] + shared, golden.top_logits[i], allowed) << "token " << golden.top_ids[i];
+  }
+  EXPECT_LE(missing, tolerance > 1e-3 ? 2 : 0);  // rounding may let others pass the last ones
+  EXPECT_GT(shared, std::log(mass) - allowed);
+  EXPECT_LT(shared, std::log(mass + (4096 - 20) * std::exp(golden.top_logits.back())) + allowed);
+}
+
+v1::GenerateRequest WithLogprobs(const GoldenCase& golden, uint32_t max_tokens) {
+  v1::GenerateRequest request = GreedyRequest(golden.prompt, max_tokens);
+  request.mutable_sampling()->set_logprobs(20);
+  return request;
+}
 
 class GoldenTest : public ClusterTest {
  protected:
@@ -50,8 +92,41 @@ TEST_F(GoldenTest, TheKvCacheIsReallyMovedBetweenTheTwoWorkers) {
   EXPECT_EQ(attempt.prefill_worker(), "p0");
   EXPECT_EQ(attempt.decode_worker(), "d0");
   EXPECT_THAT(attempt.transport(), StartsWith("ucx:"));
-  // 6 layers x K and V x 2 heads x 64 values of 4 bytes, for each token of the prompt at least.
-  EXPECT_GE(attempt.kv_bytes(), golden.prompt_ids.size() * 6 * 2 * 2 * 64 * 4);
+  EXPECT_GE(attempt.kv_bytes(), golden.prompt_ids.size() * kBytesOfATokensKv * 4);
+}
+
+TEST_F(GoldenTest, LogprobsAreThoseOfTheGoldenLogits) {
+  for (const GoldenCase& golden : GoldenCases()) {
+    SCOPED_TRACE(golden.prompt.substr(0, 60));
+    const Reply reply = Generate(WithLogprobs(golden, 48));
+
+    ASSERT_TRUE(Succeeded(reply));
+    const std::vector<v1::TokenLogprobs> logprobs = LogprobsOf(reply);
+    ASSERT_EQ(logprobs.size(), 48);
+    ExpectGolden(logprobs[0], golden, 1e-4);
+    // Of the tokens that the decode worker computes the reference tells how near the second best comes.
+    double margin = INFINITY;
+    for (const v1::TokenLogprobs& token : logprobs) {
+      EXPECT_EQ(token.chosen().token_id(), token.top(0).token_id());
+      margin = std::min<double>(margin, token.top(0).logprob() - token.top(1).logprob());
+    }
+    EXPECT_NEAR(margin, golden.min_margin, 1e-4 * golden.top_logits[0]);
+  }
+}
+
+TEST(ShippedFlagsTest, LogprobsWith16BitKvAreNearTheGoldenLogits) {
+  ASSERT_OK_AND_ASSIGN(const auto cluster,
+                       Cluster::Start({.workers = {Prefill("p0"), Decode("d0")}, .shipped_numerics = true}));
+  for (const GoldenCase& golden : GoldenCases()) {
+    SCOPED_TRACE(golden.prompt.substr(0, 60));
+    const Reply reply = cluster->client().Generate(WithLogprobs(golden, 4));
+
+    ASSERT_TRUE(Succeeded(reply));
+    ExpectGolden(LogprobsOf(reply).at(0), golden, 2e-2);
+    // Whole pages of 16 tokens, and two bytes a value.
+    EXPECT_LE(reply.finish.attempts(0).kv_bytes(), (golden.prompt_ids.size() + 15) * kBytesOfATokensKv * 2);
+  }
+  EXPECT_OK(cluster->WaitIdle());
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 namespace baton::testing {
 namespace {
 
-constexpr int kRequests = 48;
-constexpr int kAtOnce = 12;
+constexpr int kRequests = 16;
+constexpr int kAtOnce = 8;
 
 class WorkerLossTest : public ClusterTest {
  protected:
@@ -47,19 +47,64 @@ class WorkerLossTest : public ClusterTest {
     return answers;
   }
 
-  // Runs the load and, once tokens flow, `disturb`. Every client gets its answer all the same.
-  static void ExpectUnseenByClients(const std::function<void()>& disturb) {
+  // Until the worker has had several sequences for a while: some of them are being computed, or have pages granted.
+  static absl::Status WaitBusy(const std::string& worker) {
+    const absl::Time deadline = absl::Now() + kPatience;
+    for (int busy = 0; busy < 2;) {
+      const absl::StatusOr<v1::WorkerStatus> status = cluster_->WorkerStatus(worker);
+      if (!status.ok()) return status.status();
+      busy = status->load().running_sequences() > 1 ? busy + 1 : 0;
+      if (absl::Now() >= deadline) return absl::DeadlineExceededError(worker + " has nothing to do");
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    return absl::OkStatus();
+  }
+
+  // Runs the load and, once tokens flow and `victim` is busy, `disturb`. Every client gets its answer all the same,
+  // some of them on another attempt.
+  static void ExpectUnseenByClients(const std::string& victim, const std::function<void()>& disturb) {
     const std::vector<Answer>& expected = Expected();
     BackgroundLoad load(cluster_->client(), Requests(), kAtOnce);
-    EXPECT_TRUE(load.WaitForTokens(600, kPatience));
+    EXPECT_TRUE(load.WaitForTokens(60, kPatience));
+    EXPECT_OK(WaitBusy(victim));
     disturb();
     const std::vector<Reply> replies = load.Replies();
     for (size_t i = 0; i < replies.size(); ++i) {
       EXPECT_TRUE(Succeeded(replies[i])) << "request " << i;
       EXPECT_EQ(replies[i].answer, expected[i]) << "request " << i;
     }
-    retried_ = std::count_if(replies.begin(), replies.end(),
-                             [](const Reply& reply) { return reply.finish.attempts_size() > 1; });
+    EXPECT_TRUE(std::any_of(replies.begin(), replies.end(), [](const Reply& reply) {
+      return reply.finish.attempts_size() > 1;
+    })) << "the worker had nothing to lose";
+  }
+
+  static void Stop(const std::string& worker) { ASSERT_OK(cluster_->process(worker).Signal(SIGSTOP)); }
+
+  // A stopped prefill worker may go on writing into what it was granted: those pages are set aside, for operators to
+  // see, and nobody waits for them.
+  static void ExpectQuarantine() {
+    const auto quarantined = [](const auto& pages_of) {
+      const absl::Time deadline = absl::Now() + kAbortPatience;
+      while (absl::Now() < deadline) {
+        if (pages_of("d0") + pages_of("d1") > 0) return true;
+        absl::SleepFor(absl::Milliseconds(20));
+      }
+      return false;
+    };
+    EXPECT_TRUE(quarantined([](const std::string& worker) {
+      const auto status = cluster_->WorkerStatus(worker);
+      return status.ok() ? status->load().pages_quarantined() : 0;
+    }));
+    EXPECT_TRUE(quarantined([](const std::string& worker) {
+      const auto page = cluster_->Metrics(worker);
+      return page.ok() ? page->Sum("baton_pages", {{"state", "quarantined"}}) : 0;
+    }));
+    EXPECT_OK(
+        cluster_->WaitFor("the router's status shows pages in quarantine", [](const v1::GetStatusResponse& status) {
+          return std::any_of(status.workers().begin(), status.workers().end(),
+                             [](const v1::WorkerInfo& worker) { return worker.pages_quarantined() > 0; });
+        }));
+    EXPECT_TRUE(Succeeded(Generate(Requests()[0])));
   }
 
   // Back to four workers in every combination, with nothing left over.
@@ -67,12 +112,10 @@ class WorkerLossTest : public ClusterTest {
     EXPECT_OK(cluster_->WaitReady());
     EXPECT_OK(cluster_->WaitIdle());
   }
-
-  static inline std::ptrdiff_t retried_ = 0;  // requests of the last load that took more than one attempt
 };
 
 TEST_F(WorkerLossTest, APrefillWorkersDeathIsNotSeenByClients) {
-  ExpectUnseenByClients([] { cluster_->Kill("p0"); });
+  ExpectUnseenByClients("p0", [] { cluster_->Kill("p0"); });
   EXPECT_OK(cluster_->WaitIdle());
 
   ASSERT_OK(cluster_->Restart("p0"));
@@ -80,8 +123,7 @@ TEST_F(WorkerLossTest, APrefillWorkersDeathIsNotSeenByClients) {
 }
 
 TEST_F(WorkerLossTest, ADecodeWorkersDeathMidStreamIsNotSeenByClients) {
-  ExpectUnseenByClients([] { cluster_->Kill("d0"); });
-  EXPECT_GT(retried_, 0);
+  ExpectUnseenByClients("d0", [] { cluster_->Kill("d0"); });
   EXPECT_OK(cluster_->WaitIdle());
 
   ASSERT_OK(cluster_->Restart("d0"));
@@ -89,7 +131,7 @@ TEST_F(WorkerLossTest, ADecodeWorkersDeathMidStreamIsNotSeenByClients) {
 }
 
 TEST_F(WorkerLossTest, BothWorkersOfAPairMayDieAtOnce) {
-  ExpectUnseenByClients([] {
+  ExpectUnseenByClients("p1", [] {
     cluster_->Kill("d1");
     cluster_->Kill("p1");
   });
@@ -100,16 +142,16 @@ TEST_F(WorkerLossTest, BothWorkersOfAPairMayDieAtOnce) {
 }
 
 TEST_F(WorkerLossTest, AStoppedPrefillWorkerKeepsNobodyWaitingAndMayComeBack) {
-  ExpectUnseenByClients([] { ASSERT_OK(cluster_->process("p0").Signal(SIGSTOP)); });
-  EXPECT_GT(retried_, 0);
+  ExpectUnseenByClients("p0", [] { Stop("p0"); });
+  ExpectQuarantine();
 
   ASSERT_OK(cluster_->process("p0").Signal(SIGCONT));
   ExpectWhole();
 }
 
 TEST_F(WorkerLossTest, AStoppedPrefillWorkersPagesComeBackWhenItDies) {
-  ExpectUnseenByClients([] { ASSERT_OK(cluster_->process("p1").Signal(SIGSTOP)); });
-  EXPECT_GT(retried_, 0);
+  ExpectUnseenByClients("p1", [] { Stop("p1"); });
+  ExpectQuarantine();
 
   cluster_->Kill("p1");
   EXPECT_OK(cluster_->WaitIdle());
@@ -118,8 +160,7 @@ TEST_F(WorkerLossTest, AStoppedPrefillWorkersPagesComeBackWhenItDies) {
 }
 
 TEST_F(WorkerLossTest, AStoppedDecodeWorkerKeepsNobodyWaitingAndMayComeBack) {
-  ExpectUnseenByClients([] { ASSERT_OK(cluster_->process("d1").Signal(SIGSTOP)); });
-  EXPECT_GT(retried_, 0);
+  ExpectUnseenByClients("d1", [] { Stop("d1"); });
 
   ASSERT_OK(cluster_->process("d1").Signal(SIGCONT));
   ExpectWhole();
@@ -127,7 +168,7 @@ TEST_F(WorkerLossTest, AStoppedDecodeWorkerKeepsNobodyWaitingAndMayComeBack) {
 
 TEST_F(WorkerLossTest, ARoutersDeathFreesEverythingOnTheWorkers) {
   BackgroundLoad load(cluster_->client(), Requests(), kAtOnce);
-  ASSERT_TRUE(load.WaitForTokens(100, kPatience));
+  ASSERT_TRUE(load.WaitForTokens(60, kPatience));
 
   cluster_->Kill("router");
 

@@ -3,11 +3,18 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
 namespace baton::testing {
+
+struct MetricsSeries {
+  std::string name;
+  std::map<std::string, std::string> labels;
+  double value = 0;
+};
 
 class MetricsPage {
  public:
@@ -17,10 +24,10 @@ class MetricsPage {
 
   // The sum over all series of `name` that have every one of `labels`; 0 when there is none.
   double Sum(const std::string& name, const std::map<std::string, std::string>& labels = {}) const;
-  bool Has(const std::string& name) const;
+  const std::vector<MetricsSeries>& series() const { return series_; }
 
  private:
-  std::multimap<std::string, std::pair<std::string, double>> series_;  // name -> (labels as written, value)
+  std::vector<MetricsSeries> series_;
 };
 
 }  // namespace baton::testing

@@ -16,8 +16,8 @@ inline std::filesystem::path TinyModel(const std::string& name) {
 }
 
 inline std::vector<std::string> TinyModelNames() {
-  return {"llama_gqa", "llama_mqa_tied", "llama_mha", "llama_rope_linear", "llama_rope_llama3",
-          "qwen3",     "llama_bf16",     "llama_f16", "llama_sharded"};
+  return {"llama_gqa",  "llama_mqa_tied", "llama_mha",     "llama_rope_linear", "llama_rope_llama3",    "qwen3",
+          "llama_bf16", "llama_f16",      "llama_sharded", "qwen3_mqa_untied",  "qwen3_mha_rope_linear"};
 }
 
 // "demo-chat" or "demo-draft".
