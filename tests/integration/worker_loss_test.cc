@@ -19,12 +19,13 @@ class WorkerLossTest : public ClusterTest {
     StartCluster({.workers = {Prefill("p0"), Prefill("p1"), Decode("d0"), Decode("d1")}});
   }
 
-  // Half of the prompts have 1102 tokens, so that at any moment some are being computed or handed over.
+  // Half of the prompts have 1102 tokens, and the other half's answers are long: at any moment some are being computed
+  // or handed over, and some are decoded.
   static std::vector<v1::GenerateRequest> Requests() {
     std::vector<v1::GenerateRequest> requests;
     for (int i = 0; i < kRequests; ++i) {
       const std::string& prompt = GoldenCases()[i % 2 == 0 ? 9 : i % 12].prompt;
-      v1::GenerateRequest& request = requests.emplace_back(GreedyRequest(prompt, 40 + i));
+      v1::GenerateRequest& request = requests.emplace_back(GreedyRequest(prompt, (i % 2 == 0 ? 40 : 160) + i));
       request.mutable_sampling()->set_logprobs(1);
       if (i % 3 == 0) {
         request.mutable_sampling()->set_temperature(1);
@@ -47,13 +48,16 @@ class WorkerLossTest : public ClusterTest {
     return answers;
   }
 
-  // Until the worker has had several sequences for a while: some of them are being computed, or have pages granted.
+  // Until the worker has had several sequences for a while, or one if it gets no more: not all of them are over at
+  // once.
   static absl::Status WaitBusy(const std::string& worker) {
-    const absl::Time deadline = absl::Now() + kPatience;
+    const absl::Time start = absl::Now();
+    const absl::Time deadline = start + kPatience;
     for (int busy = 0; busy < 2;) {
       const absl::StatusOr<v1::WorkerStatus> status = cluster_->WorkerStatus(worker);
       if (!status.ok()) return status.status();
-      busy = status->load().running_sequences() > 1 ? busy + 1 : 0;
+      const uint32_t enough = absl::Now() - start < absl::Milliseconds(500) ? 2 : 1;
+      busy = status->load().running_sequences() >= enough ? busy + 1 : 0;
       if (absl::Now() >= deadline) return absl::DeadlineExceededError(worker + " has nothing to do");
       absl::SleepFor(absl::Milliseconds(5));
     }
