@@ -5,7 +5,7 @@
 
 namespace baton {
 
-// Blocks both signals for the process: construct it first in main, before any thread starts. One per process, used by
+// Blocks both signals for the process: construct it in main before any thread starts. One per process, used by
 // one thread. The signals stay blocked when it is destroyed: a late one must not cut an orderly exit short.
 class ShutdownSignal {
  public:

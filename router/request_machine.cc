@@ -345,9 +345,10 @@ void RequestMachine::CloseCalls() {
 void RequestMachine::NextAttempt() {
   if (failures_ >= policy_.max_attempts) {
     state_ = State::kDone;
-    actions_.push_back(action::Fail{absl::UnavailableError(Concat(failures_, " attempts failed, the last one by ",
-                                                                  Name(last_end_), ": ", last_detail_)),
-                                    absl::ZeroDuration()});
+    const std::string which =
+        failures_ == 1 ? "1 attempt failed, by " : Concat(failures_, " attempts failed, the last one by ");
+    actions_.push_back(
+        action::Fail{absl::UnavailableError(Concat(which, Name(last_end_), ": ", last_detail_)), absl::ZeroDuration()});
     return;
   }
   // The first second try, and a look for another worker with room, need not wait.
