@@ -92,7 +92,9 @@ absl::StatusOr<std::string> DeviceOf(const SocketAddress& address) {
     if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != address.storage.ss_family) continue;
     // All of 127.0.0.0/8 is the loopback device's, whatever the address it has.
     const bool both_loopback = address.IsLoopback() && (entry->ifa_flags & IFF_LOOPBACK) != 0;
-    if (both_loopback || SameHost(*entry->ifa_addr, address)) return entry->ifa_name;
+    if (!both_loopback && !SameHost(*entry->ifa_addr, address)) continue;
+    const std::string name = entry->ifa_name;
+    return name.substr(0, name.find(':'));  // without an address's label, as in eth0:1
   }
   return absl::NotFoundError(absl::StrCat("no network device of this host has the address ", address.ToString()));
 }

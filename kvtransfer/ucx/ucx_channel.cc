@@ -79,6 +79,15 @@ bool UcxChannel::Pump() {
   return sent;
 }
 
+void UcxChannel::DropQueued() {
+  std::erase_if(waiting_, [this](const Frame& frame) {
+    const FrameType type = frame.header.type;
+    const bool drop = type == FrameType::kMessage || type == FrameType::kFlush || type == FrameType::kFlushed;
+    if (drop) queued_bytes_ -= frame.bytes;
+    return drop;
+  });
+}
+
 bool UcxChannel::TrySend(FrameHeader header, const void* data, size_t bytes) {
   if (closing_ || failed()) return false;
   header.session = session_;

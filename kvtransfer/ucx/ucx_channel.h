@@ -49,6 +49,9 @@ class UcxChannel {
   bool Pump();
   // Waiting to be sent.
   size_t queued_bytes() const { return queued_bytes_; }
+  bool idle() const { return waiting_.empty(); }
+  // Forgets the messages, flushes and answers to flushes that wait: what is sent next is a farewell.
+  void DropQueued();
 
   // OK until the connection is lost.
   const absl::Status& failure() const { return failure_; }

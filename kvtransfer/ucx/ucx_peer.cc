@@ -12,8 +12,10 @@
 namespace baton {
 namespace {
 
-// Time for goodbyes to cross. It bounds how long a disconnected peer's flushes wait.
+// Time for goodbyes to cross.
 constexpr absl::Duration kFarewell = absl::Milliseconds(100);
+// While our goodbye has not left: without it the peer would only learn by our silence.
+constexpr absl::Duration kSlowFarewell = absl::Seconds(1);
 constexpr size_t kMinQueuedBytes = 64 << 20;
 constexpr size_t kMaxStreams = 1 << 16;
 
@@ -270,6 +272,7 @@ void UcxPeer::Leave(const absl::Status& why) {
   left_at_ = SteadyClock::now();
   context_->advance_after(kFarewell);
   puts_.Stop();
+  channel_->DropQueued();
   message_.clear();
   bytes_landed_.clear();
 }
@@ -278,7 +281,8 @@ bool UcxPeer::RevokedIsProven() const { return !was_open_ || !offered_ || goodby
 
 bool UcxPeer::FarewellIsOver(SteadyTime now) const {
   if (channel_->failed() || process_dead_) return true;
-  return (goodbye_received_ && goodbye_acknowledged_) || now >= left_at_ + kFarewell;
+  if (goodbye_received_ && goodbye_acknowledged_) return true;
+  return now >= left_at_ + (channel_->idle() ? kFarewell : kSlowFarewell);
 }
 
 void UcxPeer::CheckProcess() {

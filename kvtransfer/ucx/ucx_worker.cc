@@ -43,6 +43,8 @@ constexpr Setting kMessageSettings[] = {
     {"CONN_NB", "y"},
     // Frames are never sent by rendezvous, which would write into memory at times of UCX's choosing.
     {"RNDV_THRESH", "inf"},
+    {"ZCOPY_THRESH", "auto"},
+    {"PROTO_ENABLE", "n"},
     {"MAX_RNDV_RAILS", "1"},
     // Else UCX wakes a thread of its own for what arrives at a worker that sends nothing, and that thread wakes ours.
     {"ADAPTIVE_PROGRESS", "n"},
