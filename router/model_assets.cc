@@ -16,11 +16,6 @@ constexpr char kTokenizerConfig[] = "tokenizer_config.json";
 constexpr char kGenerationConfig[] = "generation_config.json";
 constexpr char kChatTemplate[] = "chat_template.jinja";
 
-std::string_view FileOrEmpty(const AssetFiles& files, const std::string& name) {
-  const auto it = files.find(name);
-  return it == files.end() ? std::string_view() : std::string_view(it->second);
-}
-
 // A special token in tokenizer_config.json: its text, or an object that has it as `content`.
 std::string SpecialTokenText(const nlohmann::json& config, const char* field) {
   const auto it = config.find(field);

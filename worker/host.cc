@@ -24,12 +24,9 @@ constexpr absl::Duration kSignalPoll = absl::Milliseconds(100);
 
 // Routers need them: better refused here than by each of them.
 absl::Status CheckAssets(const std::string& folder, const AssetFiles& files) {
-  const auto text = [&files](const char* name) {
-    const auto it = files.find(name);
-    return it == files.end() ? std::string_view() : std::string_view(it->second);
-  };
-  absl::Status status = Tokenizer::Create(text("tokenizer.json"), text("tokenizer_config.json")).status();
-  status.Update(ParseGenerationConfig(text("generation_config.json"), "generation_config.json").status());
+  absl::Status status =
+      Tokenizer::Create(FileOrEmpty(files, "tokenizer.json"), FileOrEmpty(files, "tokenizer_config.json")).status();
+  status.Update(ParseGenerationConfig(FileOrEmpty(files, "generation_config.json"), "generation_config.json").status());
   return OfOption(folder, status);
 }
 

@@ -10,9 +10,9 @@
 //                                    <-   worker address       the client may send them
 //
 // Each message is preceded by its length in 4 bytes. UCX could listen by itself, but its listener takes the process
-// down when what it receives is malformed. This keeps strangers from becoming peers, but not from UCX: it opens a port
-// of its own on each network device it uses, and what arrives there, remote writes included, it does not authenticate.
-// Only trusted hosts may reach those ports.
+// down when what it receives is malformed. This keeps strangers from becoming peers, but not from UCX: it opens
+// ports of its own on the network device it uses, and what arrives there, remote writes included, it does not
+// authenticate. Only trusted hosts may reach those ports.
 //
 // Never blocks; I/O thread only. Owns the socket.
 #pragma once

@@ -5,8 +5,8 @@
 // ("ucx:tcp"). TransportOptions::path forces either. On shared memory the peer's process can write anywhere in the
 // region until it lets go or dies; it must be trusted as far as the secret reaches.
 //
-// UCX is configured from within, for lean tcp frames and silence on stdout; UCX_* environment variables that the user
-// sets take precedence (UCX_TLS=tcp keeps shared memory out).
+// UCX is configured from within (ucx_worker.cc). Of what users set in the environment UCX_NET_DEVICES, UCX_LOG_LEVEL
+// and UCX_HANDLE_ERRORS count, and a UCX_TLS without a name of shared memory keeps it out.
 #pragma once
 
 #include <memory>
