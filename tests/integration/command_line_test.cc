@@ -227,12 +227,11 @@ TEST_F(DemoTest, KilledItLeavesNoProcessEither) {
   int input[2];
   ASSERT_EQ(pipe(input), 0);
   const auto demo = StartDemo({}, "9430", input[0]);  // waits for prompts that never come
-  const absl::Time deadline = absl::Now() + kPatience;
-  while (CountProcesses("127.0.0.1:943") < 3 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(20));
+  // By then no log has a name any more.
+  ASSERT_TRUE(WaitForOutput("TTFT ")) << Output();
   EXPECT_EQ(CountProcesses("127.0.0.1:943"), 3);
-  // A log has a name for a moment, before what writes it starts.
-  while (!std::filesystem::is_empty(temporary_folder_) && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
   demo->Kill();
+  const absl::Time deadline = absl::Now() + kPatience;
   while (CountProcesses("127.0.0.1:943") > 0 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(20));
   EXPECT_EQ(CountProcesses("127.0.0.1:943"), 0);
   close(input[0]);
