@@ -22,6 +22,7 @@ function(baton_library)
   target_include_directories(${ARG_NAME} PUBLIC ${root})
   target_link_libraries(${ARG_NAME} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS})
   baton_warnings(${ARG_NAME})
+  baton_use_precompiled(${ARG_NAME} baton_product_headers)
 endfunction()
 
 # baton_executable(NAME <binary> SOURCES <files> DEPS <targets>): an installed program.
@@ -30,6 +31,7 @@ function(baton_executable)
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS})
   baton_warnings(${ARG_NAME})
+  baton_use_precompiled(${ARG_NAME} baton_product_headers)
   install(TARGETS ${ARG_NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 

@@ -1,6 +1,8 @@
 // UCX transports whose peer is another process that gets killed, stopped, restarted.
 
 #include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -38,7 +40,7 @@ class ProcessTest : public ::testing::TestWithParam<const char*> {
  protected:
   bool shm() const { return std::string(GetParam()) == "shm"; }
 
-  void Start(absl::Duration peer_timeout) {
+  void Start(absl::Duration peer_timeout, bool with_region = true) {
     TransportOptions options;
     options.path = GetParam();
     options.secret = kSecret;
@@ -49,8 +51,10 @@ class ProcessTest : public ::testing::TestWithParam<const char*> {
     absl::StatusOr<std::unique_ptr<Transport>> transport = CreateTransport(options);
     ASSERT_OK(transport);
     transport_ = *std::move(transport);
-    ASSERT_OK_AND_ASSIGN(memory_, transport_->AllocateRegion(kRegionBytes));
-    std::memset(memory_.data, 0, memory_.bytes);
+    if (with_region) {
+      ASSERT_OK_AND_ASSIGN(memory_, transport_->AllocateRegion(kRegionBytes));
+      std::memset(memory_.data, 0, memory_.bytes);
+    }
     ASSERT_OK(transport_->Start(&events_));
   }
 
@@ -253,6 +257,18 @@ TEST_P(ProcessTest, AMessageFloodToAPeerThatDoesNotReadIsCutOff) {
   child_->Kill();
   ASSERT_TRUE(events_.WaitForState(peer_, PeerState::kRevoked));
   EXPECT_TRUE(testing::Fails(events_.WhyRevoked(peer_), absl::StatusCode::kResourceExhausted, "does not read"));
+}
+
+// Nobody can write to us, so that the connection closes soon; but not before the goodbye, which has to wait, has left.
+TEST_P(ProcessTest, ASlowPeerStillHearsWhyItIsLeft) {
+  Start(absl::Seconds(60), /*with_region=*/false);
+  StartReceiver();
+  child_->Stop();
+  for (int i = 0; i < 200; ++i) transport_->Send(peer_, std::string(1 << 20, 'x'));
+  EXPECT_FALSE(FlushAndWait(*transport_, peer_, 1).ok());  // given up already
+  absl::SleepFor(absl::Milliseconds(300));
+  child_->Continue();
+  EXPECT_THAT(child_->WaitForLine("revoked "), ::testing::HasSubstr("the peer closed the connection: more than"));
 }
 
 struct Listening {
