@@ -57,8 +57,9 @@ run_tests() {
   shift 3
   local reports=$log_dir/$name counts
   rm -rf "$reports"
+  # One more at a time than there are cores: many tests wait for something most of the time.
   GTEST_OUTPUT=xml:$reports/ step "$name" "$what" ctest --test-dir "build/$preset" --output-on-failure --no-tests=error \
-    --parallel "$(job_count)" --output-junit "$reports/ctest.junit" "$@" || status=$?
+    --parallel "$(($(job_count) + 1))" --output-junit "$reports/ctest.junit" "$@" || status=$?
   counts=$(python3 tests/count.py "$reports") || die "$name: CTest gave no results." "See $log_dir/$name.log."
   read -r cases failures left_out <<<"$counts"
   passed=$((passed + cases - failures - left_out))
