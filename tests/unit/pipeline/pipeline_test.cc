@@ -104,10 +104,13 @@ TEST_F(PipelineTest, PreemptionForLackOfPagesGivesTheSameBits) {
   tight.growth_watermark_pages = 0;
   PrefillNode prefill("prefill", tight);
   DecodeNode decode("decode", tight);
-  const std::vector<Answer> answers = ServeAll({.prefill = &prefill, .decode = {&decode}}, requests());
-  ExpectSame(answers, reference());
+  // Whether sequences meet in the pool is up to the scheduler: with luck they pass each other by.
   int preemptions = 0;
-  for (const Answer& answer : answers) preemptions += answer.preemptions;
+  for (int round = 0; preemptions == 0 && round < 20; ++round) {
+    const std::vector<Answer> answers = ServeAll({.prefill = &prefill, .decode = {&decode}}, requests());
+    ExpectSame(answers, reference());
+    for (const Answer& answer : answers) preemptions += answer.preemptions;
+  }
   EXPECT_GT(preemptions, 0) << "the pool is meant to be too small";
   EXPECT_TRUE(prefill.BecomesEmpty());
   EXPECT_TRUE(decode.BecomesEmpty());
