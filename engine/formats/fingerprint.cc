@@ -29,7 +29,7 @@ std::string ModelFingerprint(std::string_view config, const std::vector<Tensor>&
   Sha256 hash;
   hash.Add(config);
   for (const Tensor& tensor : tensors) {
-    std::string header = Concat(tensor.name.size(), " ", tensor.name, " ", tensor.dtype_name);
+    std::string header = Concat(tensor.name.size(), " ", tensor.name, " ", tensor.type_name);
     for (const int64_t size : tensor.shape) Append(header, " ", size);
     Append(header, "\n");
     hash.Add(header);

@@ -23,13 +23,14 @@ constexpr size_t kMaxRank = 8;
 struct FileDType {
   std::string_view name;
   uint64_t bytes;
-  std::optional<DType> dtype;
+  std::optional<TensorType> type;
 };
 
 constexpr FileDType kDTypes[] = {
-    {"F32", 4, DType::kF32},      {"F16", 2, DType::kF16},      {"BF16", 2, DType::kBF16}, {"F64", 8, std::nullopt},
-    {"F8_E4M3", 1, std::nullopt}, {"F8_E5M2", 1, std::nullopt}, {"I64", 8, std::nullopt},  {"I32", 4, std::nullopt},
-    {"I16", 2, std::nullopt},     {"I8", 1, std::nullopt},      {"U64", 8, std::nullopt},  {"U32", 4, std::nullopt},
+    {"F32", 4, TensorType::kF32}, {"F16", 2, TensorType::kF16}, {"BF16", 2, TensorType::kBF16},
+    {"F64", 8, std::nullopt},     {"F8_E4M3", 1, std::nullopt}, {"F8_E5M2", 1, std::nullopt},
+    {"I64", 8, std::nullopt},     {"I32", 4, std::nullopt},     {"I16", 2, std::nullopt},
+    {"I8", 1, std::nullopt},      {"U64", 8, std::nullopt},     {"U32", 4, std::nullopt},
     {"U16", 2, std::nullopt},     {"U8", 1, std::nullopt},      {"BOOL", 1, std::nullopt},
 };
 
@@ -92,7 +93,7 @@ absl::StatusOr<Tensor> ReadTensor(const std::string& name, const Json& entry, st
                                              bytes.has_value() ? Concat(*bytes) : "more than 2^64",
                                              " bytes, data_offsets give ", size));
   }
-  return Tensor{name, std::string(dtype.name), dtype.dtype, std::move(shape), body.subspan(offsets[0], size)};
+  return Tensor{name, std::string(dtype.name), dtype.type, std::move(shape), body.subspan(offsets[0], size)};
 }
 
 // Tensors must lie one after the other and fill `body`.

@@ -19,10 +19,11 @@ namespace baton {
 // A named tensor within a file's memory, which it does not own.
 struct Tensor {
   std::string name;
-  std::string dtype_name;           // as the format spells it: "BF16", "I64"
-  std::optional<DType> dtype;       // of those that the engine computes with; else empty
+  std::string type_name;            // as the format spells it: "BF16", "I64", "Q8_0"
+  std::optional<TensorType> type;   // of those that the engine computes with; else empty
   std::vector<int64_t> shape;       // empty for a scalar
   std::span<const std::byte> data;  // not necessarily aligned
+  int interleaved_heads = 0;        // see TensorView in engine/kernels/backend.h
 };
 
 // The tensors of one file, by name. Everything in the header is checked: lengths, dtypes, shape x dtype = bytes,

@@ -23,9 +23,12 @@ namespace baton {
 // [rows, cols], row-major, in a file's memory.
 struct TensorView {
   const std::byte* data = nullptr;
-  DType dtype = DType::kF32;
+  TensorType type = TensorType::kF32;
   int rows = 0;  // 1 for a vector
   int cols = 0;
+  // If not 0: the rows are those of this many heads, and within a head of d rows the file holds row i of the first half
+  // at 2 i and row i of the second half at 2 i + 1 (q and k of Llama in GGUF).
+  int interleaved_heads = 0;
 };
 
 // Weights in the form a backend wants them: [outputs, inputs], packed once at load time.

@@ -23,11 +23,12 @@ class TensorReader {
     if (tensor->shape != shape) {
       return Error(name, Concat("has shape ", ShapeText(tensor->shape), ", expected ", ShapeText(shape)));
     }
-    if (!tensor->dtype.has_value()) {
-      return Error(name, Concat("has dtype ", tensor->dtype_name, ", expected F32, F16 or BF16"));
+    if (!tensor->type.has_value()) {
+      return Error(name, Concat("has dtype ", tensor->type_name, ", expected F32, F16 or BF16"));
     }
     const int rows = shape.size() == 1 ? 1 : static_cast<int>(shape.front());
-    return TensorView{tensor->data.data(), *tensor->dtype, rows, static_cast<int>(shape.back())};
+    return TensorView{tensor->data.data(), *tensor->type, rows, static_cast<int>(shape.back()),
+                      tensor->interleaved_heads};
   }
 
   absl::StatusOr<std::vector<float>> Vector(const std::string& name, int size) {
@@ -112,7 +113,7 @@ absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config, const Checkp
   ModelWeights weights;
   BATON_ASSIGN_OR_RETURN(const TensorView embedding,
                          tensors.View("model.embed_tokens.weight", {config.vocab_size, config.hidden_size}));
-  weights.dtype = embedding.dtype;
+  weights.dtype = ToDType(embedding.type);
   BATON_ASSIGN_OR_RETURN(weights.embedding, backend.Pack(embedding));
   for (int i = 0; i < config.layers; ++i) {
     BATON_ASSIGN_OR_RETURN(LayerWeights layer, LoadLayer(config, i, tensors, backend));

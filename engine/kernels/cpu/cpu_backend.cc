@@ -80,7 +80,7 @@ absl::StatusOr<std::unique_ptr<Matrix>> CpuBackend::PackStacked(std::span<const 
 
 std::vector<float> CpuBackend::Vector(const TensorView& weights) {
   std::vector<float> values(size_t(weights.rows) * weights.cols);
-  Widen(weights.data, 1, weights.dtype, values.size(), values.data());
+  Widen(weights.data, 1, ToDType(weights.type), values.size(), values.data());
   return values;
 }
 

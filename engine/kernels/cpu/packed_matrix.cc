@@ -60,14 +60,14 @@ absl::StatusOr<std::unique_ptr<PackedMatrix>> PackedMatrix::Create(std::span<con
                                                                    int panel_outputs, ThreadPool& threads) {
   if (weights.empty()) return absl::InvalidArgumentError("no weights to pack");
   const int inputs = weights[0].cols;
-  DType dtype = weights[0].dtype;
+  DType dtype = ToDType(weights[0].type);
   int outputs = 0;
   for (const TensorView& part : weights) {
     if (part.rows <= 0 || part.cols <= 0 || part.cols != inputs) {
       return absl::InvalidArgumentError(
           absl::StrCat("weights of shape [", part.rows, ", ", part.cols, "] where [n, ", inputs, "] was expected"));
     }
-    if (part.dtype != dtype) dtype = DType::kF32;
+    if (ToDType(part.type) != dtype) dtype = DType::kF32;
     if (__builtin_add_overflow(outputs, part.rows, &outputs) || outputs > INT32_MAX - panel_outputs) {
       return absl::InvalidArgumentError("weights with more than 2^31 outputs");
     }
@@ -95,14 +95,14 @@ void PackedMatrix::PackPanel(std::span<const TensorView> weights, int panel) {
     for (; part < weights.size() && row >= weights[part].rows; ++part) row -= weights[part].rows;
     if (part == weights.size()) return;  // the rest of the last panel stays zero
     const TensorView& from = weights[part];
-    const std::byte* const source = from.data + size_t(row) * inputs_ * SizeOf(from.dtype);
+    const std::byte* const source = from.data + size_t(row) * inputs_ * SizeOf(ToDType(from.type));
     if (dtype_ != DType::kF32) {
       Scatter(source, inputs_, reinterpret_cast<uint16_t*>(packed) + lane, panel_outputs_);
-    } else if (from.dtype == DType::kF32) {
+    } else if (from.type == TensorType::kF32) {
       Scatter(source, inputs_, reinterpret_cast<float*>(packed) + lane, panel_outputs_);
     } else {
       widened.resize(inputs_);
-      Widen(source, 1, from.dtype, inputs_, widened.data());
+      Widen(source, 1, ToDType(from.type), inputs_, widened.data());
       Scatter(reinterpret_cast<const std::byte*>(widened.data()), inputs_, reinterpret_cast<float*>(packed) + lane,
               panel_outputs_);
     }

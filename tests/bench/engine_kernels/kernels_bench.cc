@@ -38,7 +38,7 @@ void MatMul(benchmark::State& state, const std::string& family, DType dtype) {
   const int rows = static_cast<int>(state.range(0));
   const std::vector<std::byte> weights(size_t{kSize} * kSize * SizeOf(dtype), std::byte{0x11});
   std::vector<std::unique_ptr<Matrix>> matrices;
-  while (matrices.size() < kMatrices) matrices.push_back(*backend->Pack({weights.data(), dtype, kSize, kSize}));
+  while (matrices.size() < kMatrices) matrices.push_back(*backend->Pack({weights.data(), ToTensorType(dtype), kSize, kSize}));
   const auto x = NewActivations(*backend, rows, kSize);
   const auto out = NewActivations(*backend, rows, kSize);
   size_t next = 0;

@@ -36,15 +36,15 @@ TEST(ParseSafetensors, FindsEveryTensorWithItsBytes) {
     const std::string data(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
     if (tensor.name == "b") {
       EXPECT_EQ(data, "12345678");
-      EXPECT_EQ(tensor.dtype, DType::kBF16);
+      EXPECT_EQ(tensor.type, TensorType::kBF16);
       EXPECT_THAT(tensor.shape, ElementsAre(2, 2));
     } else if (tensor.name == "a") {
       EXPECT_EQ(data, "abcd");
-      EXPECT_EQ(tensor.dtype, DType::kF32);
+      EXPECT_EQ(tensor.type, TensorType::kF32);
     } else if (tensor.name == "ids") {
       EXPECT_EQ(data, "87654321");
-      EXPECT_EQ(tensor.dtype, std::nullopt);
-      EXPECT_EQ(tensor.dtype_name, "I64");
+      EXPECT_EQ(tensor.type, std::nullopt);
+      EXPECT_EQ(tensor.type_name, "I64");
     }
   }
 }

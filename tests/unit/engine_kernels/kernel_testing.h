@@ -87,7 +87,7 @@ class FileTensor {
       }
     }
   }
-  TensorView view() const { return {bytes_.data() + 1, dtype_, rows_, cols_}; }
+  TensorView view() const { return {bytes_.data() + 1, ToTensorType(dtype_), rows_, cols_}; }
   float at(int row, int col) const { return values_[size_t(row) * cols_ + col]; }
   std::span<const float> values() const { return values_; }
 

@@ -26,7 +26,7 @@ class LoadTest : public ::testing::Test {
     folder_.CopyFrom(testing::TinyModel("llama_gqa"));
     ASSERT_OK_AND_ASSIGN(const Checkpoint checkpoint, Checkpoint::Open(folder_.path()));
     for (const Tensor& tensor : checkpoint.tensors()) {
-      tensors_.push_back({tensor.name, tensor.dtype_name, tensor.shape,
+      tensors_.push_back({tensor.name, tensor.type_name, tensor.shape,
                           std::string(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size())});
     }
     ASSERT_OK_AND_ASSIGN(config_, ReadTextFile(folder_.path() / "config.json", 1 << 20));
