@@ -101,7 +101,8 @@ void WorkerOptions::AddTo(OptionSet& set) {
   set.Add("metrics-listen", &metrics_listen, "host:port for http /metrics; empty: not served");
   set.Add("threads", &threads, "compute threads; 0: one per CPU this process may use", 0, 1024);
   set.AddList("cpus", &cpus, "pin the compute threads to these CPUs, one each (default: unpinned)");
-  set.AddChoice("kernels", &kernels, {"auto", "scalar", "avx2", "avx512"}, "family of compute kernels");
+  set.AddChoice("kernels", &kernels, {"auto", "scalar", "avx2", "avx512", "avx512-vnni", "avx512-bf16"},
+                "family of compute kernels");
   set.AddChoice("kv-dtype", &kv_dtype, {"auto", "f32", "f16", "bf16"},
                 "type of the KV cache; auto: bf16 for 16-bit weights, else f32");
   set.Add("page-tokens", &page_tokens, "tokens per KV page, a power of two", 1, 1024);

@@ -72,7 +72,7 @@ struct KvLayer {
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual std::string_view family() const = 0;  // "scalar", "avx2", "avx512"
+  virtual std::string_view family() const = 0;  // "scalar", "avx2", "avx512", ...
   virtual int revision() const = 0;             // raised whenever a kernel's bits change
 
   // 16-bit weights stay 16-bit. RESOURCE_EXHAUSTED names the bytes.

@@ -22,6 +22,8 @@ constexpr size_t kParallelWork = 128 << 10;
 // the cache.
 constexpr int kAttentionRows = 32;
 
+}  // namespace
+
 class CpuActivations final : public Activations {
  public:
   CpuActivations(int capacity_rows, int cols, HostMemory memory)
@@ -36,6 +38,8 @@ class CpuActivations final : public Activations {
   const int cols_;
   const HostMemory memory_;
 };
+
+namespace {
 
 CpuActivations& Of(Activations& x) { return static_cast<CpuActivations&>(x); }
 const CpuActivations& Of(const Activations& x) { return static_cast<const CpuActivations&>(x); }
@@ -75,7 +79,7 @@ absl::StatusOr<std::unique_ptr<Matrix>> CpuBackend::Pack(const TensorView& weigh
 }
 
 absl::StatusOr<std::unique_ptr<Matrix>> CpuBackend::PackStacked(std::span<const TensorView> weights) {
-  return PackedMatrix::Create(weights, kernels_.panel_outputs, *threads_);
+  return PackedMatrix::Create(weights, {kernels_.panel_outputs, kernels_.bf16_format}, *threads_);
 }
 
 std::vector<float> CpuBackend::Vector(const TensorView& weights) {
@@ -111,18 +115,49 @@ void CpuBackend::MatMul(const Matrix& w, const Activations& x, int rows, Activat
   const auto& packed = static_cast<const PackedMatrix&>(w);
   assert(x.cols() == w.inputs() && out.cols() == w.outputs());
   assert(rows <= x.capacity_rows() && rows <= out.capacity_rows());
-  Parallel(size_t(rows) * w.inputs() * w.outputs(), [&](int thread, int threads) {
-    const Share share = ShareOf(packed.panels(), thread, threads);
+  // Sections with different formats want different preparations.
+  for (const PackedMatrix::Section& section : packed.sections()) MultiplySection(packed, section, Of(x), rows, Of(out));
+}
+
+void CpuBackend::MultiplySection(const PackedMatrix& w, const PackedMatrix::Section& section, const CpuActivations& x,
+                                 int rows, CpuActivations& out) {
+  const MatMulKernel& kernel = kernels_.matmul[static_cast<int>(section.format)];
+  int tile_rows = 0;
+  if (kernel.prepare != nullptr) {
+    // Tiles of equal height: a low one would leave the CPU waiting for the latency of its sums.
+    const int tiles = (rows + kernel.tile_rows - 1) / kernel.tile_rows;
+    tile_rows = (rows + tiles - 1) / tiles;
+    Prepare(kernel, x, rows, tile_rows);
+  }
+  Parallel(size_t(rows) * w.inputs() * section.outputs, [&](int thread, int threads) {
+    const Share share = ShareOf(section.panels, thread, threads);
     if (share.begin == share.end) return;
-    kernels_.matmul[Index(packed.dtype())]({.panels = packed.data(),
-                                            .outputs = packed.outputs(),
-                                            .inputs = packed.inputs(),
-                                            .panel_begin = share.begin,
-                                            .panel_end = share.end,
-                                            .x = Of(x).row(0),
-                                            .rows = rows,
-                                            .out = Of(out).row(0),
-                                            .scratch = Scratch(thread, kernels_.matmul_scratch)});
+    kernel.multiply({.panels = section.data,
+                     .outputs = section.outputs,
+                     .inputs = w.inputs(),
+                     .panel_begin = share.begin,
+                     .panel_end = share.end,
+                     .x = x.row(0),
+                     .rows = rows,
+                     .prepared = prepared_.data(),
+                     .tile_rows = tile_rows,
+                     .out = out.row(0) + section.first_output,
+                     .out_stride = size_t(out.cols()),
+                     .scratch = Scratch(thread, kernels_.matmul_scratch)});
+  });
+}
+
+void CpuBackend::Prepare(const MatMulKernel& kernel, const CpuActivations& x, int rows, int tile_rows) {
+  const size_t row_bytes = kernel.row_bytes(x.cols());
+  if (prepared_.size() < rows * row_bytes) prepared_.resize(rows * row_bytes);
+  const int tiles = (rows + tile_rows - 1) / tile_rows;
+  Parallel(size_t(rows) * x.cols(), [&](int thread, int threads) {
+    const Share share = ShareOf(tiles, thread, threads);
+    for (int tile = share.begin; tile < share.end; ++tile) {
+      const int row = tile * tile_rows;
+      kernel.prepare(x.row(row), x.cols(), std::min(tile_rows, rows - row), x.cols(),
+                     prepared_.data() + row * row_bytes);
+    }
   });
 }
 

@@ -11,9 +11,12 @@
 
 #include "engine/kernels/backend.h"
 #include "engine/kernels/cpu/kernel_table.h"
+#include "engine/kernels/cpu/packed_matrix.h"
 #include "engine/kernels/cpu/thread_pool.h"
 
 namespace baton::cpu {
+
+class CpuActivations;
 
 class CpuBackend final : public Backend {
  public:
@@ -60,10 +63,15 @@ class CpuBackend final : public Backend {
   template <typename F>
   void Parallel(size_t work, F f);
   float* Scratch(int thread, size_t floats);
+  void MultiplySection(const PackedMatrix& w, const PackedMatrix::Section& section, const CpuActivations& x, int rows,
+                       CpuActivations& out);
+  // Fills prepared_, tiles of `tile_rows` one after the other.
+  void Prepare(const MatMulKernel& kernel, const CpuActivations& x, int rows, int tile_rows);
 
   const KernelTable& kernels_;
   const std::unique_ptr<ThreadPool> threads_;
   std::vector<std::vector<float>> scratch_;  // one per thread, which alone touches it
+  std::vector<std::byte> prepared_;          // the activations of the product under way, see MatMulKernel
 };
 
 }  // namespace baton::cpu

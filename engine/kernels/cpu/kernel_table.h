@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "engine/kernels/cpu/panel_format.h"
+
 namespace baton {
 
 enum class PageId : uint32_t;
@@ -17,18 +19,31 @@ enum class DType : uint8_t;
 
 namespace cpu {
 
-// One thread's share of a product with a packed matrix: the outputs of panels [panel_begin, panel_end). See
-// PackedMatrix.
+// One thread's share of a product with a section of a packed matrix: the outputs of panels [panel_begin, panel_end).
+// See PackedMatrix.
 struct MatMulTask {
   const void* panels = nullptr;
-  int outputs = 0;
+  int outputs = 0;  // of the section
   int inputs = 0;
   int panel_begin = 0;
   int panel_end = 0;
   const float* x = nullptr;  // [rows, inputs]
   int rows = 0;
-  float* out = nullptr;      // [rows, outputs]
+  std::byte* prepared = nullptr;  // x as the format wants it, if it wants it prepared
+  int tile_rows = 0;              // of each prepared tile; the last one may be lower
+  float* out = nullptr;           // [rows, outputs], a row every out_stride floats
+  size_t out_stride = 0;
   float* scratch = nullptr;  // matmul_scratch floats of this thread
+};
+
+// Products with panels of one format.
+struct MatMulKernel {
+  void (*multiply)(const MatMulTask& task) = nullptr;
+  // Of formats that want activations prepared: the highest tile, the bytes of a row, and what prepares one tile, the
+  // rows of x being x_stride floats apart.
+  int tile_rows = 0;
+  size_t (*row_bytes)(int inputs) = nullptr;
+  void (*prepare)(const float* x, size_t x_stride, int rows, int inputs, std::byte* tile) = nullptr;
 };
 
 // Attention of `queries` neighbouring rows of one sequence, for the query heads of one KV head.
@@ -49,13 +64,14 @@ struct AttentionTask {
   float* scratch = nullptr;  // attention_scratch(queries * group, head_dim) floats of this thread
 };
 
-// Functions of arrays are indexed by DType.
+// Arrays of functions are indexed by DType, matmul by PanelFormat.
 struct KernelTable {
   const char* family;
-  int panel_outputs;      // outputs side by side in a panel
+  int panel_outputs;  // outputs side by side in a panel
+  PanelFormat bf16_format;
   size_t matmul_scratch;  // floats
 
-  void (*matmul[3])(const MatMulTask& task);
+  MatMulKernel matmul[kPanelFormats];
   size_t (*attention_scratch)(int rows, int head_dim);
   void (*attention[3])(const AttentionTask& task);
   // KV rounding, to nearest, ties to even.
@@ -70,6 +86,8 @@ extern const KernelTable kScalarKernels;
 #if defined(__x86_64__)
 extern const KernelTable kAvx2Kernels;
 extern const KernelTable kAvx512Kernels;
+extern const KernelTable kAvx512VnniKernels;
+extern const KernelTable kAvx512Bf16Kernels;
 #endif
 
 }  // namespace cpu

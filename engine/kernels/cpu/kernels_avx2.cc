@@ -12,6 +12,9 @@ struct Vec {
   static constexpr int kPanelVectors = 2;
   static constexpr int kTileRows = 6;
   static constexpr int kDotRows = 2;
+  static constexpr int kQuantRows = 2;
+  static constexpr int kFourBytes = 8;
+  static constexpr bool kHasPairs = false;
 
   static BATON_INLINE Vec Zero() { return {_mm256_setzero_ps()}; }
   static BATON_INLINE Vec Set(float x) { return {_mm256_set1_ps(x)}; }
@@ -58,6 +61,52 @@ struct Vec {
     const __m256 cd = _mm256_hadd_ps(c.floats, d.floats);
     const __m256 abcd = _mm256_hadd_ps(ab, cd);
     _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1)));
+  }
+
+  static BATON_INLINE Vec MaxMagnitude(Vec a, Vec b) {
+    const __m256i magnitude = _mm256_and_si256(_mm256_castps_si256(b.floats), _mm256_set1_epi32(0x7fffffff));
+    return {_mm256_castsi256_ps(_mm256_max_epu32(_mm256_castps_si256(a.floats), magnitude))};
+  }
+  BATON_INLINE void StoreRounded(int8_t* p) const {
+    const __m256i ints = _mm256_cvtps_epi32(floats);
+    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(ints), _mm256_extracti128_si256(ints, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
+  }
+
+  struct Ints {
+    static BATON_INLINE Ints Zero() { return {_mm256_setzero_si256()}; }
+    static BATON_INLINE Ints Broadcast(const int32_t* p) { return {_mm256_set1_epi32(*p)}; }
+    BATON_INLINE Vec ToFloats() const { return {_mm256_cvtepi32_ps(ints)}; }
+    __m256i ints;
+  };
+  struct Bytes {
+    __m256i bytes;
+  };
+  // As 16-bit numbers, first the even two, then the odd two.
+  struct Four {
+    __m256i even;
+    __m256i odd;
+  };
+  static BATON_INLINE Bytes LoadBytes(const std::byte* p) {
+    return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))};
+  }
+  static BATON_INLINE Bytes LowNibbles(Bytes b) { return {_mm256_and_si256(b.bytes, _mm256_set1_epi8(0x0f))}; }
+  static BATON_INLINE Bytes HighNibbles(Bytes b) {
+    return {_mm256_and_si256(_mm256_srli_epi16(b.bytes, 4), _mm256_set1_epi8(0x0f))};
+  }
+  static BATON_INLINE void StoreFour(const int8_t* values, std::byte* p) {
+    const int16_t words[4] = {values[0], values[2], values[1], values[3]};
+    __builtin_memcpy(p, words, sizeof(words));
+  }
+  static BATON_INLINE Four LoadFour(const std::byte* p) {
+    int32_t words[2];
+    __builtin_memcpy(words, p, sizeof(words));
+    return {_mm256_set1_epi32(words[0]), _mm256_set1_epi32(words[1])};
+  }
+  static BATON_INLINE Ints AddProducts(Ints sums, Bytes w, Four x) {
+    const __m256i even = _mm256_madd_epi16(_mm256_and_si256(w.bytes, _mm256_set1_epi16(0xff)), x.even);
+    const __m256i odd = _mm256_madd_epi16(_mm256_srli_epi16(w.bytes, 8), x.odd);
+    return {_mm256_add_epi32(_mm256_add_epi32(sums.ints, even), odd)};
   }
 
   __m256 floats;

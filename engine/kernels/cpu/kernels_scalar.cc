@@ -11,6 +11,9 @@ struct Vec {
   static constexpr int kPanelVectors = 2;
   static constexpr int kTileRows = 4;
   static constexpr int kDotRows = 2;
+  static constexpr int kQuantRows = 2;
+  static constexpr int kFourBytes = 4;
+  static constexpr bool kHasPairs = false;
 
   using Floats = float __attribute__((vector_size(16)));
   using Words = uint32_t __attribute__((vector_size(16)));
@@ -60,6 +63,62 @@ struct Vec {
     out[1] = SumLanes(b.floats);
     out[2] = SumLanes(c.floats);
     out[3] = SumLanes(d.floats);
+  }
+
+  static BATON_INLINE Vec MaxMagnitude(Vec a, Vec b) {
+    const Words x = AsWords(a.floats);
+    const Words y = AsWords(b.floats) & 0x7fffffff;
+    return {AsFloats(x > y ? x : y)};
+  }
+  BATON_INLINE void StoreRounded(int8_t* p) const {
+    for (int i = 0; i < kLanes; ++i) {
+      // Adding this leaves no place for a fraction. Also for NaN the low bits are something.
+      const float shifted = floats[i] + 0x1.8p23f;
+      uint32_t bits;
+      __builtin_memcpy(&bits, &shifted, sizeof(bits));
+      p[i] = static_cast<int8_t>(bits);
+    }
+  }
+
+  struct Ints {
+    static BATON_INLINE Ints Zero() { return {}; }
+    static BATON_INLINE Ints Broadcast(const int32_t* p) { return {{*p, *p, *p, *p}}; }
+    BATON_INLINE Vec ToFloats() const {
+      return {Floats{static_cast<float>(ints[0]), static_cast<float>(ints[1]), static_cast<float>(ints[2]),
+                     static_cast<float>(ints[3])}};
+    }
+    int32_t ints[kLanes];
+  };
+  struct Bytes {
+    uint8_t bytes[4 * kLanes];
+  };
+  struct Four {
+    int8_t values[4];
+  };
+  static BATON_INLINE Bytes LoadBytes(const std::byte* p) {
+    Bytes b;
+    __builtin_memcpy(b.bytes, p, sizeof(b.bytes));
+    return b;
+  }
+  static BATON_INLINE Bytes LowNibbles(Bytes b) {
+    for (uint8_t& byte : b.bytes) byte &= 0x0f;
+    return b;
+  }
+  static BATON_INLINE Bytes HighNibbles(Bytes b) {
+    for (uint8_t& byte : b.bytes) byte >>= 4;
+    return b;
+  }
+  static BATON_INLINE void StoreFour(const int8_t* values, std::byte* p) { __builtin_memcpy(p, values, 4); }
+  static BATON_INLINE Four LoadFour(const std::byte* p) {
+    Four four;
+    __builtin_memcpy(four.values, p, sizeof(four.values));
+    return four;
+  }
+  static BATON_INLINE Ints AddProducts(Ints sums, Bytes w, Four x) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      for (int i = 0; i < 4; ++i) sums.ints[lane] += w.bytes[4 * lane + i] * x.values[i];
+    }
+    return sums;
   }
 
   Floats floats;

@@ -106,7 +106,7 @@ int StreamPanels(const MatMulTask& task, int begin) {
   for (; panel + kPanels <= task.panel_end && (panel + kPanels) * Shape::kPanel <= task.outputs; panel += kPanels) {
     TileOfRows<V, T, kPanels, kRows>(task.rows, static_cast<const T*>(task.panels) + panel * panel_size,
                                      {panel_size, Shape::kPanel}, task.inputs, task.x, {size_t(task.inputs), 1}, false,
-                                     task.out + panel * Shape::kPanel, task.outputs);
+                                     task.out + panel * Shape::kPanel, task.out_stride);
   }
   return panel;
 }
@@ -159,18 +159,18 @@ void BlockedMatMul(const MatMulTask& task, int panel_begin, int row, int rows) {
     for (int panel = panel_begin; panel < task.panel_end; ++panel) {
       const T* const slice = static_cast<const T*>(task.panels) + (size_t(panel) * task.inputs + input) * Shape::kPanel;
       const int first_output = panel * Shape::kPanel;
-      float* const out = task.out + row * size_t(task.outputs) + first_output;
+      float* const out = task.out + row * task.out_stride + first_output;
       // The last panel may be wider than what is left of a row.
       const bool whole = first_output + Shape::kPanel <= task.outputs;
       float* const c = whole ? out : edge;
-      const size_t c_stride = whole ? size_t(task.outputs) : size_t(Shape::kPanel);
+      const size_t c_stride = whole ? task.out_stride : size_t(Shape::kPanel);
       if (many && sizeof(T) < sizeof(float)) {
         WidenPanel<V>(slice, inputs, wide);
         PanelTimesRows<V>(wide, inputs, packed, rows, tile_rows, input > 0, c, c_stride);
       } else {
         PanelTimesRows<V>(slice, inputs, packed, rows, tile_rows, input > 0, c, c_stride);
       }
-      if (!whole && last) CopyTile<V>(edge, c_stride, rows, task.outputs - first_output, out, task.outputs);
+      if (!whole && last) CopyTile<V>(edge, c_stride, rows, task.outputs - first_output, out, task.out_stride);
     }
   }
 }

@@ -1,6 +1,6 @@
 #include "engine/kernels/cpu/packed_matrix.h"
 
-#include <bit>
+#include <algorithm>
 #include <cassert>
 #include <cstdint>
 #include <cstring>
@@ -8,11 +8,15 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "common/strings.h"
+#include "engine/formats/half.h"
+#include "engine/kernels/cpu/block_reader.h"
 
 namespace baton::cpu {
 namespace {
+
+constexpr size_t kSectionAlignment = 64;
 
 template <typename T>
 T ReadUnaligned(const std::byte* p) {
@@ -21,32 +25,131 @@ T ReadUnaligned(const std::byte* p) {
   return value;
 }
 
-float FromBF16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
-
-float FromF16(uint16_t bits) {
-  // Exponent and mantissa in their place, then the exponent's bias corrected by a product, exact for subnormals too.
-  const uint32_t sign = uint32_t{bits & 0x8000u} << 16;
-  const float magnitude = std::bit_cast<float>(uint32_t{bits & 0x7fffu} << 13) * 0x1p112f;
-  const uint32_t special = (bits & 0x7c00) == 0x7c00 ? 0x7f800000 : 0;  // infinity, NaN
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) | special | sign);
-}
-
 float WidenOne(const std::byte* p, DType dtype) {
   switch (dtype) {
     case DType::kF32:
       return ReadUnaligned<float>(p);
     case DType::kF16:
-      return FromF16(ReadUnaligned<uint16_t>(p));
+      return HalfToFloat(ReadUnaligned<uint16_t>(p));
     case DType::kBF16:
-      return FromBF16(ReadUnaligned<uint16_t>(p));
+      return BFloat16ToFloat(ReadUnaligned<uint16_t>(p));
   }
   return 0;
 }
 
+PanelFormat FormatOf(TensorType type, const PanelOptions& options) {
+  if (IsQuantized(type)) return FormatFor(type);
+  if (type == TensorType::kBF16) return options.bf16_format;
+  return type == TensorType::kF16 ? PanelFormat::kF16 : PanelFormat::kF32;
+}
+
+bool IsQuantized(PanelFormat format) { return format >= PanelFormat::kInt8; }
+
+size_t PanelBytes(PanelFormat format, int inputs, int panel_outputs) {
+  if (IsQuantized(format)) {
+    const QuantShape shape = ShapeOf(format);
+    const size_t groups = (size_t(inputs) + shape.group_inputs - 1) / shape.group_inputs;
+    return groups * shape.group_bytes() * panel_outputs;
+  }
+  if (format == PanelFormat::kBF16Pairs) return (size_t(inputs) + 1) / 2 * 4 * panel_outputs;
+  return size_t(inputs) * panel_outputs * (format == PanelFormat::kF32 ? 4 : 2);
+}
+
+// The row of a file's tensor that is row `row` of the matrix.
+int FileRow(const TensorView& tensor, int row) {
+  if (tensor.interleaved_heads == 0) return row;
+  const int head_rows = tensor.rows / tensor.interleaved_heads;
+  const int within = row % head_rows;
+  const int half = head_rows / 2;
+  return row - within + within % half * 2 + within / half;
+}
+
 // packed[i * stride] = in[i], unchanged.
 template <typename T>
-void Scatter(const std::byte* in, int count, T* packed, int stride) {
-  for (int i = 0; i < count; ++i) packed[size_t(i) * stride] = ReadUnaligned<T>(in + size_t(i) * sizeof(T));
+void Scatter(const std::byte* in, int count, std::byte* packed, size_t stride) {
+  for (int i = 0; i < count; ++i) std::memcpy(packed + i * stride * sizeof(T), in + i * sizeof(T), sizeof(T));
+}
+
+// One output of a quantized format, the `lane`-th of its panel.
+void PackGroups(TensorType type, const std::byte* row, int inputs, PanelFormat format, int panel_outputs, int lane,
+                std::byte* panel) {
+  const QuantShape shape = ShapeOf(format);
+  const size_t four_stride = size_t(panel_outputs) * 4;
+  const size_t scale_offset = size_t(shape.code_bytes()) * panel_outputs;
+  for (int group = 0; group < inputs / shape.group_inputs; ++group) {
+    WeightGroup weights;
+    ReadGroup(type, row, group, weights);
+    std::byte* const codes = panel + size_t(lane) * 4;
+    if (shape.four_bits) {
+      const int half = shape.group_inputs / 2;
+      for (int i = 0; i < half; ++i) weights.codes[i] |= weights.codes[i + half] << 4;
+    }
+    for (int i = 0; i < shape.code_bytes(); i += 4) std::memcpy(codes + i / 4 * four_stride, &weights.codes[i], 4);
+    const uint16_t scale = FloatToHalf(weights.scale);
+    std::memcpy(panel + scale_offset + size_t(lane) * 2, &scale, sizeof(scale));
+    if (shape.has_min) {
+      const uint16_t min = FloatToHalf(weights.min);
+      std::memcpy(panel + scale_offset + size_t(panel_outputs + lane) * 2, &min, sizeof(min));
+    }
+    panel += size_t(shape.group_bytes()) * panel_outputs;
+  }
+}
+
+void PackRow(const TensorView& from, int row, PanelFormat format, int panel_outputs, int lane, std::byte* panel) {
+  const std::byte* const source = from.data + FileRow(from, row) * BytesOf(from.type, from.cols);
+  switch (format) {
+    case PanelFormat::kF32:
+      return Scatter<uint32_t>(source, from.cols, panel + size_t(lane) * 4, panel_outputs);
+    case PanelFormat::kF16:
+    case PanelFormat::kBF16:
+      return Scatter<uint16_t>(source, from.cols, panel + size_t(lane) * 2, panel_outputs);
+    case PanelFormat::kBF16Pairs:
+      Scatter<uint32_t>(source, from.cols / 2, panel + size_t(lane) * 4, panel_outputs);
+      if (from.cols % 2 != 0) {
+        std::memcpy(panel + (size_t(from.cols / 2) * panel_outputs + lane) * 4, source + (from.cols - 1) * 2, 2);
+      }
+      return;
+    default:
+      return PackGroups(from.type, source, from.cols, format, panel_outputs, lane, panel);
+  }
+}
+
+void ReadGroups(PanelFormat format, const std::byte* panel, int panel_outputs, int lane, int inputs, float* row) {
+  const QuantShape shape = ShapeOf(format);
+  for (int input = 0; input < inputs; ++input) {
+    const int i = input % shape.group_inputs;
+    const std::byte* const group = panel + input / shape.group_inputs * size_t(shape.group_bytes()) * panel_outputs;
+    const int half = shape.group_inputs / 2;
+    const int place = shape.four_bits ? i % half : i;
+    int code = std::to_integer<int>(group[(place / 4 * panel_outputs + lane) * 4 + place % 4]);
+    if (shape.four_bits) code = i < half ? code & 0x0f : code >> 4;
+    const std::byte* const scales = group + size_t(shape.code_bytes()) * panel_outputs;
+    row[input] = static_cast<float>(code - shape.zero) * WidenOne(scales + size_t(lane) * 2, DType::kF16);
+    if (shape.has_min) row[input] += WidenOne(scales + size_t(panel_outputs + lane) * 2, DType::kF16);
+  }
+}
+
+absl::Status CheckShapes(std::span<const TensorView> weights, int panel_outputs) {
+  if (weights.empty()) return absl::InvalidArgumentError("no weights to pack");
+  int outputs = 0;
+  for (const TensorView& part : weights) {
+    if (part.rows <= 0 || part.cols <= 0 || part.cols != weights[0].cols) {
+      return absl::InvalidArgumentError(
+          Concat("weights of shape [", part.rows, ", ", part.cols, "] where [n, ", weights[0].cols, "] was expected"));
+    }
+    if (part.cols % InfoOf(part.type).block_values != 0) {
+      return absl::InvalidArgumentError(Concat("rows of ", part.cols, " values, expected whole blocks of ",
+                                               InfoOf(part.type).name, ": ", InfoOf(part.type).block_values));
+    }
+    if (part.interleaved_heads != 0 && part.rows % (2 * part.interleaved_heads) != 0) {
+      return absl::InvalidArgumentError(
+          Concat(part.rows, " rows, expected ", part.interleaved_heads, " heads of equal, even size"));
+    }
+    if (__builtin_add_overflow(outputs, part.rows, &outputs) || outputs > INT32_MAX - panel_outputs) {
+      return absl::InvalidArgumentError("weights with more than 2^31 outputs");
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -57,63 +160,73 @@ void Widen(const std::byte* in, size_t in_stride, DType dtype, size_t count, flo
 }
 
 absl::StatusOr<std::unique_ptr<PackedMatrix>> PackedMatrix::Create(std::span<const TensorView> weights,
-                                                                   int panel_outputs, ThreadPool& threads) {
-  if (weights.empty()) return absl::InvalidArgumentError("no weights to pack");
+                                                                   const PanelOptions& options, ThreadPool& threads) {
+  BATON_RETURN_IF_ERROR(CheckShapes(weights, options.outputs));
   const int inputs = weights[0].cols;
-  DType dtype = ToDType(weights[0].type);
-  int outputs = 0;
-  for (const TensorView& part : weights) {
-    if (part.rows <= 0 || part.cols <= 0 || part.cols != inputs) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("weights of shape [", part.rows, ", ", part.cols, "] where [n, ", inputs, "] was expected"));
-    }
-    if (ToDType(part.type) != dtype) dtype = DType::kF32;
-    if (__builtin_add_overflow(outputs, part.rows, &outputs) || outputs > INT32_MAX - panel_outputs) {
-      return absl::InvalidArgumentError("weights with more than 2^31 outputs");
-    }
+  std::unique_ptr<PackedMatrix> matrix(new PackedMatrix(inputs, options.outputs));
+  std::vector<std::span<const TensorView>> parts;  // of each section
+  std::vector<size_t> offsets;
+  size_t bytes = 0;
+  for (size_t i = 0; i < weights.size();) {
+    const size_t begin = i;
+    const PanelFormat format = FormatOf(weights[begin].type, options);
+    Section section = {.format = format,
+                       .first_output = matrix->outputs_,
+                       .outputs = 0,
+                       .panels = 0,
+                       .panel_bytes = PanelBytes(format, inputs, options.outputs),
+                       .data = nullptr};
+    for (; i < weights.size() && FormatOf(weights[i].type, options) == format; ++i) section.outputs += weights[i].rows;
+    section.panels = (section.outputs + options.outputs - 1) / options.outputs;
+    matrix->outputs_ += section.outputs;
+    matrix->sections_.push_back(section);
+    parts.push_back(weights.subspan(begin, i - begin));
+    offsets.push_back(bytes);
+    bytes += (section.panels * section.panel_bytes + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
   }
-  const size_t padded = (size_t(outputs) + panel_outputs - 1) / panel_outputs * panel_outputs;
-  BATON_ASSIGN_OR_RETURN(HostMemory memory, HostMemory::Allocate(padded * inputs * SizeOf(dtype), /*huge_pages=*/true));
-  std::unique_ptr<PackedMatrix> matrix(new PackedMatrix(outputs, inputs, panel_outputs, dtype, std::move(memory)));
-  threads.Run([&](int thread) {
-    const Share share = ShareOf(matrix->panels(), thread, threads.threads());
-    for (int panel = share.begin; panel < share.end; ++panel) matrix->PackPanel(weights, panel);
-  });
+  BATON_ASSIGN_OR_RETURN(matrix->memory_, HostMemory::Allocate(bytes, /*huge_pages=*/true));
+  for (size_t s = 0; s < matrix->sections_.size(); ++s) {
+    Section& section = matrix->sections_[s];
+    std::byte* const data = static_cast<std::byte*>(matrix->memory_.data()) + offsets[s];
+    section.data = data;
+    threads.Run([&](int thread) {
+      const Share share = ShareOf(section.panels, thread, threads.threads());
+      // The part that the first output is in, and its row there.
+      int row = share.begin * options.outputs;
+      size_t part = 0;
+      const int end = std::min(share.end * options.outputs, section.outputs);
+      for (int output = row; output < end; ++output, ++row) {
+        for (; row >= parts[s][part].rows; ++part) row -= parts[s][part].rows;
+        PackRow(parts[s][part], row, section.format, options.outputs, output % options.outputs,
+                data + output / options.outputs * section.panel_bytes);
+      }
+    });
+  }
   return matrix;
-}
-
-PackedMatrix::PackedMatrix(int outputs, int inputs, int panel_outputs, DType dtype, HostMemory memory)
-    : outputs_(outputs), inputs_(inputs), panel_outputs_(panel_outputs), dtype_(dtype), memory_(std::move(memory)) {}
-
-void PackedMatrix::PackPanel(std::span<const TensorView> weights, int panel) {
-  std::byte* const packed = static_cast<std::byte*>(memory_.data()) + panel * panel_bytes();
-  std::vector<float> widened;
-  // The part that the panel's first output is in, and its row there.
-  int row = panel * panel_outputs_;
-  size_t part = 0;
-  for (int lane = 0; lane < panel_outputs_; ++lane, ++row) {
-    for (; part < weights.size() && row >= weights[part].rows; ++part) row -= weights[part].rows;
-    if (part == weights.size()) return;  // the rest of the last panel stays zero
-    const TensorView& from = weights[part];
-    const std::byte* const source = from.data + size_t(row) * inputs_ * SizeOf(ToDType(from.type));
-    if (dtype_ != DType::kF32) {
-      Scatter(source, inputs_, reinterpret_cast<uint16_t*>(packed) + lane, panel_outputs_);
-    } else if (from.type == TensorType::kF32) {
-      Scatter(source, inputs_, reinterpret_cast<float*>(packed) + lane, panel_outputs_);
-    } else {
-      widened.resize(inputs_);
-      Widen(source, 1, ToDType(from.type), inputs_, widened.data());
-      Scatter(reinterpret_cast<const std::byte*>(widened.data()), inputs_, reinterpret_cast<float*>(packed) + lane,
-              panel_outputs_);
-    }
-  }
 }
 
 void PackedMatrix::ReadOutput(int output, float* row) const {
   assert(output >= 0 && output < outputs_);
-  const std::byte* const first =
-      data() + output / panel_outputs_ * panel_bytes() + size_t(output % panel_outputs_) * SizeOf(dtype_);
-  Widen(first, panel_outputs_, dtype_, inputs_, row);
+  const Section* section = sections_.data();
+  while (output >= section->first_output + section->outputs) ++section;
+  output -= section->first_output;
+  const std::byte* const panel = section->data + output / panel_outputs_ * section->panel_bytes;
+  const int lane = output % panel_outputs_;
+  switch (section->format) {
+    case PanelFormat::kF32:
+      return Widen(panel + size_t(lane) * 4, panel_outputs_, DType::kF32, inputs_, row);
+    case PanelFormat::kF16:
+      return Widen(panel + size_t(lane) * 2, panel_outputs_, DType::kF16, inputs_, row);
+    case PanelFormat::kBF16:
+      return Widen(panel + size_t(lane) * 2, panel_outputs_, DType::kBF16, inputs_, row);
+    case PanelFormat::kBF16Pairs:
+      for (int i = 0; i < inputs_; ++i) {
+        row[i] = WidenOne(panel + (size_t(i / 2) * panel_outputs_ + lane) * 4 + i % 2 * 2, DType::kBF16);
+      }
+      return;
+    default:
+      return ReadGroups(section->format, panel, panel_outputs_, lane, inputs_, row);
+  }
 }
 
 }  // namespace baton::cpu

@@ -5,16 +5,41 @@
 #include "engine/kernels/cpu/elementwise-inl.h"
 #include "engine/kernels/cpu/kernel_table.h"
 #include "engine/kernels/cpu/matmul-inl.h"
+#include "engine/kernels/cpu/pair_matmul-inl.h"
+#include "engine/kernels/cpu/quant_matmul-inl.h"
 
 namespace baton::cpu {
+
+template <typename V, PanelFormat kFormat>
+constexpr MatMulKernel QuantKernel() {
+  return {QuantMatMul<V, kFormat>, V::kQuantRows, QuantTile<V, kFormat>::RowBytes, QuantizeTile<V, kFormat>};
+}
+
+template <typename V>
+constexpr MatMulKernel PairKernel() {
+  if constexpr (V::kHasPairs) {
+    return {PairMatMul<V>, V::kPairRows, PairRowBytes<V>, RoundTileToPairs<V>};
+  } else {
+    return {};
+  }
+}
 
 template <typename V>
 constexpr KernelTable MakeTable(const char* family) {
   return {
       .family = family,
       .panel_outputs = MatMulShape<V>::kPanel,
+      .bf16_format = V::kHasPairs ? PanelFormat::kBF16Pairs : PanelFormat::kBF16,
       .matmul_scratch = MatMulShape<V>::kScratch,
-      .matmul = {MatMul<V, float>, MatMul<V, F16>, MatMul<V, BF16>},
+      .matmul = {{MatMul<V, float>},
+                 {MatMul<V, F16>},
+                 {MatMul<V, BF16>},
+                 PairKernel<V>(),
+                 QuantKernel<V, PanelFormat::kInt8>(),
+                 QuantKernel<V, PanelFormat::kInt8Fine>(),
+                 QuantKernel<V, PanelFormat::kInt8Min>(),
+                 QuantKernel<V, PanelFormat::kInt4>(),
+                 QuantKernel<V, PanelFormat::kInt4Min>()},
       .attention_scratch = AttentionScratchSize<V>,
       .attention = {Attention<V, float>, Attention<V, F16>, Attention<V, BF16>},
       .round = {Round<V, float>, Round<V, F16>, Round<V, BF16>},

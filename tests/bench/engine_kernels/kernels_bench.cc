@@ -30,15 +30,15 @@ std::unique_ptr<Activations> NewActivations(Backend& backend, int rows, int cols
 }
 
 // 2048 x 2048, several of them in turn: more weights than the caches hold, as in a model.
-void MatMul(benchmark::State& state, const std::string& family, DType dtype) {
+void MatMul(benchmark::State& state, const std::string& family, TensorType type) {
   constexpr int kSize = 2048;
   constexpr size_t kMatrices = 24;
   const auto backend = NewBackend(state, family);
   if (backend == nullptr) return;
   const int rows = static_cast<int>(state.range(0));
-  const std::vector<std::byte> weights(size_t{kSize} * kSize * SizeOf(dtype), std::byte{0x11});
+  const std::vector<std::byte> weights(kSize * BytesOf(type, kSize), std::byte{0x11});
   std::vector<std::unique_ptr<Matrix>> matrices;
-  while (matrices.size() < kMatrices) matrices.push_back(*backend->Pack({weights.data(), ToTensorType(dtype), kSize, kSize}));
+  while (matrices.size() < kMatrices) matrices.push_back(*backend->Pack({weights.data(), type, kSize, kSize}));
   const auto x = NewActivations(*backend, rows, kSize);
   const auto out = NewActivations(*backend, rows, kSize);
   size_t next = 0;
@@ -77,10 +77,11 @@ void Attention(benchmark::State& state, const std::string& family, int sequences
 }
 
 void RegisterAll() {
-  for (const std::string family : {"scalar", "avx2", "avx512"}) {
-    for (const DType dtype : {DType::kBF16, DType::kF16, DType::kF32}) {
-      auto* const bench = benchmark::RegisterBenchmark(("MatMul/" + std::string(Name(dtype)) + "/" + family).c_str(),
-                                                       MatMul, family, dtype);
+  for (const std::string family : {"scalar", "avx2", "avx512", "avx512-vnni", "avx512-bf16"}) {
+    for (const TensorType type : {TensorType::kBF16, TensorType::kF16, TensorType::kF32, TensorType::kQ8_0,
+                                  TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K}) {
+      auto* const bench = benchmark::RegisterBenchmark(
+          ("MatMul/" + std::string(InfoOf(type).name) + "/" + family).c_str(), MatMul, family, type);
       bench->ArgNames({"rows", "threads"})->UseRealTime()->Unit(benchmark::kMicrosecond);
       for (const int rows : {1, 2, 4, 8, 16, 32, 64, 512}) bench->Args({rows, 1})->Args({rows, 2});
     }

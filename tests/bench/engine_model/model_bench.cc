@@ -14,7 +14,7 @@ namespace baton {
 namespace {
 
 constexpr int kContext = 512;
-constexpr const char* kKernels[] = {"scalar", "avx2", "avx512"};
+constexpr const char* kKernels[] = {"scalar", "avx2", "avx512", "avx512-vnni", "avx512-bf16"};
 
 struct Loaded {
   std::unique_ptr<Model> model;

@@ -22,7 +22,7 @@ namespace baton::testing {
 // The kernel families that this CPU can run.
 inline std::vector<std::string> AvailableKernels() {
   std::vector<std::string> names;
-  for (const char* name : {"scalar", "avx2", "avx512"}) {
+  for (const char* name : {"scalar", "avx2", "avx512", "avx512-vnni", "avx512-bf16"}) {
     if (CreateCpuBackend({1, {}, name}).ok()) names.emplace_back(name);
   }
   return names;

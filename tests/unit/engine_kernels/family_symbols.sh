@@ -4,7 +4,7 @@
 # Usage: family_symbols.sh libbaton_kernels.a
 set -u
 status=0
-for family in scalar avx2 avx512; do
+for family in scalar avx2 avx512 avx512_vnni avx512_bf16; do
   # The archive's symbols of that member: "archive:member:address type name".
   symbols=$(nm -A -C "$1" | grep "kernels_$family\.cc\.o:") || continue # not built for this architecture
   shared=$(printf '%s\n' "$symbols" | grep -E ': ?[0-9a-f]* [VWu] ' | grep -v "baton::cpu::$family::")

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -33,9 +34,15 @@ class FamilyTest : public ::testing::TestWithParam<std::string> {
   }
 };
 
-#define INSTANTIATE_FOR_FAMILIES(suite)                                            \
-  INSTANTIATE_TEST_SUITE_P(, suite, ::testing::Values("scalar", "avx2", "avx512"), \
-                           [](const ::testing::TestParamInfo<std::string>& info) { return info.param; })
+inline std::string FamilyName(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+#define INSTANTIATE_FOR_FAMILIES(suite)                                                                          \
+  INSTANTIATE_TEST_SUITE_P(, suite, ::testing::Values("scalar", "avx2", "avx512", "avx512-vnni", "avx512-bf16"), \
+                           ::baton::testing::FamilyName)
 
 inline std::vector<float> RandomFloats(size_t count, uint32_t seed, float scale = 1.0f) {
   std::mt19937 random(seed);
