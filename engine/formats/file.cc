@@ -58,6 +58,14 @@ void MappedFile::Unmap() {
   bytes_ = {};
 }
 
+void ReleasePages(std::span<const std::byte> mapped) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<uintptr_t>(mapped.data()) + page - 1) / page * page;
+  const auto end = reinterpret_cast<uintptr_t>(mapped.data() + mapped.size()) / page * page;
+  // Only advice: nothing depends on it.
+  if (begin < end) static_cast<void>(madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED));
+}
+
 absl::StatusOr<std::string> ReadTextFile(const std::filesystem::path& path, size_t max_bytes) {
   BATON_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Open(path));
   const std::span<const std::byte> bytes = file.bytes();

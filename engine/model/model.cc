@@ -1,6 +1,10 @@
 #include "engine/model/model.h"
 
+#include <optional>
+
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
 #include "engine/formats/checkpoint.h"
@@ -14,10 +18,16 @@ namespace {
 constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 constexpr int kMaxPageTokens = 1024;
 
+std::string WeightsText(TensorType type, std::optional<TensorType> quantize) {
+  std::string text = absl::AsciiStrToLower(ToAbsl(InfoOf(type).name));
+  if (quantize.has_value()) absl::StrAppend(&text, "-to-", absl::AsciiStrToLower(ToAbsl(InfoOf(*quantize).name)));
+  return text;
+}
+
 // For instance "LlamaForCausalLM-0f3a...-bf16/kv-f32x16/avx2-1/tp1".
-std::string NumericsId(const ModelConfig& config, const ModelWeights& weights, std::string_view fingerprint,
+std::string NumericsId(const ModelConfig& config, const std::string& weights, std::string_view fingerprint,
                        const KvLayout& layout, const Backend& backend) {
-  return Concat(config.architecture_name, "-", fingerprint, "-", Name(weights.dtype), "/kv-", Name(layout.dtype), "x",
+  return Concat(config.architecture_name, "-", fingerprint, "-", weights, "/kv-", Name(layout.dtype), "x",
                 layout.page_tokens, "/", backend.family(), "-", backend.revision(), "/tp1");
 }
 
@@ -35,13 +45,14 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(const std::filesystem::path& 
   BATON_ASSIGN_OR_RETURN(const std::string config_text, ReadTextFile(config_path, kMaxConfigBytes));
   BATON_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(config_text, config_path.string()));
   BATON_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(folder));
-  BATON_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(config, checkpoint, *backend));
+  BATON_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(config, checkpoint, options.quantize, *backend));
 
-  const DType default_kv = weights.dtype == DType::kF32 ? DType::kF32 : DType::kBF16;
+  const DType default_kv = weights.type == TensorType::kF32 ? DType::kF32 : DType::kBF16;
   const KvLayout layout = {config.layers, config.kv_heads, config.head_dim, options.page_tokens,
                            options.kv_dtype.value_or(default_kv)};
   std::string numerics_id =
-      NumericsId(config, weights, ModelFingerprint(ComputationText(config), checkpoint.tensors()), layout, *backend);
+      NumericsId(config, WeightsText(weights.type, options.quantize),
+                 ModelFingerprint(ComputationText(config), checkpoint.tensors()), layout, *backend);
   return std::make_unique<Decoder>(std::move(config), layout, std::move(numerics_id), std::move(backend),
                                    std::move(weights));
 }

@@ -24,10 +24,11 @@
 namespace baton {
 
 struct ModelOptions {
-  int threads = 1;                     // compute threads, the caller's included
-  std::vector<int> cpus = {};          // pin them there, one each; empty: unpinned
-  std::string kernels = "auto";        // auto | scalar | avx2 | avx512 | avx512-vnni | avx512-bf16
-  std::optional<DType> kv_dtype = {};  // default: bf16 for 16-bit weights, else f32
+  int threads = 1;                          // compute threads, the caller's included
+  std::vector<int> cpus = {};               // pin them there, one each; empty: unpinned
+  std::string kernels = "auto";             // auto | scalar | avx2 | avx512 | avx512-vnni | avx512-bf16
+  std::optional<TensorType> quantize = {};  // kQ8_0 or kQ4_0: what becomes of float matrices when they are loaded
+  std::optional<DType> kv_dtype = {};       // default: bf16 for 16-bit weights, else f32
   int page_tokens = 16;
 };
 

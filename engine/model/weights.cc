@@ -2,11 +2,14 @@
 
 #include <set>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_join.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
+#include "engine/formats/block_codec.h"
+#include "engine/formats/file.h"
 
 namespace baton {
 namespace {
@@ -14,7 +17,8 @@ namespace {
 // Gives tensors by name once their shape and dtype are as expected, and remembers which were asked for.
 class TensorReader {
  public:
-  TensorReader(const Checkpoint& checkpoint, Backend& backend) : checkpoint_(checkpoint), backend_(backend) {}
+  TensorReader(const Checkpoint& checkpoint, std::optional<TensorType> quantize, Backend& backend)
+      : checkpoint_(checkpoint), quantize_(quantize), backend_(backend) {}
 
   absl::StatusOr<TensorView> View(const std::string& name, const std::vector<int64_t>& shape) {
     used_.insert(name);
@@ -33,12 +37,30 @@ class TensorReader {
 
   absl::StatusOr<std::vector<float>> Vector(const std::string& name, int size) {
     BATON_ASSIGN_OR_RETURN(const TensorView view, View(name, {size}));
+    if (IsQuantized(view.type)) return Error(name, Concat("is ", InfoOf(view.type).name, ", expected floats"));
     return backend_.Vector(view);
   }
 
-  absl::StatusOr<std::unique_ptr<Matrix>> Packed(const std::string& name, int outputs, int inputs) {
-    BATON_ASSIGN_OR_RETURN(const TensorView view, View(name, {outputs, inputs}));
-    return backend_.Pack(view);
+  // One matrix of the named ones below each other, each with so many outputs. Their files' pages are given back: what
+  // is packed is not read again.
+  absl::StatusOr<std::unique_ptr<Matrix>> Packed(const std::vector<std::pair<std::string, int>>& parts, int inputs) {
+    std::vector<TensorView> views;
+    std::vector<std::vector<std::byte>> quantized;
+    for (const auto& [name, outputs] : parts) {
+      BATON_ASSIGN_OR_RETURN(TensorView view, View(name, {outputs, inputs}));
+      if (quantize_.has_value() && !IsQuantized(view.type)) {
+        BATON_ASSIGN_OR_RETURN(quantized.emplace_back(), Quantize(name, view));
+        view.data = quantized.back().data();
+        view.type = *quantize_;
+      }
+      views.push_back(view);
+    }
+    absl::StatusOr<std::unique_ptr<Matrix>> matrix = backend_.PackStacked(views);
+    if (!matrix.ok())
+      return absl::Status(matrix.status().code(),
+                          Concat(checkpoint_.origin(), ": tensor ", parts[0].first, ": ", matrix.status().message()));
+    for (const auto& [name, outputs] : parts) ReleasePages(checkpoint_.Find(name)->data);
+    return matrix;
   }
 
   // A tensor that the model does not use would mean that it is another model than its config says.
@@ -62,12 +84,31 @@ class TensorReader {
     return absl::InvalidArgumentError(Concat(checkpoint_.origin(), ": tensor ", name, " ", what));
   }
 
+  absl::StatusOr<std::vector<std::byte>> Quantize(const std::string& name, const TensorView& from) const {
+    const TensorTypeInfo info = InfoOf(*quantize_);
+    if (from.cols % info.block_values != 0) {
+      return Error(name, Concat("has rows of ", from.cols, " values, expected a multiple of ", info.block_values,
+                                " to quantize them"));
+    }
+    const size_t row_bytes = BytesOf(*quantize_, from.cols);
+    std::vector<std::byte> to(from.rows * row_bytes);
+    std::vector<float> row(from.cols);
+    for (int r = 0; r < from.rows; ++r) {
+      DecodeBlocks(from.type, from.data + r * BytesOf(from.type, from.cols), from.cols, row.data());
+      if (!EncodeBlocks(*quantize_, row, to.data() + r * row_bytes)) {
+        return Error(name, Concat("has a value in row ", r, " that ", info.name, " cannot hold"));
+      }
+    }
+    return to;
+  }
+
   const Checkpoint& checkpoint_;
+  const std::optional<TensorType> quantize_;
   Backend& backend_;
   std::set<std::string> used_;
 };
 
-absl::StatusOr<LayerWeights> LoadLayer(const ModelConfig& config, int index, TensorReader& tensors, Backend& backend) {
+absl::StatusOr<LayerWeights> LoadLayer(const ModelConfig& config, int index, TensorReader& tensors) {
   const int hidden = config.hidden_size;
   const int q_size = config.heads * config.head_dim;
   const int kv_size = config.kv_heads * config.head_dim;
@@ -77,21 +118,21 @@ absl::StatusOr<LayerWeights> LoadLayer(const ModelConfig& config, int index, Ten
   LayerWeights weights;
 
   BATON_ASSIGN_OR_RETURN(weights.attention_norm, tensors.Vector(layer + "input_layernorm.weight", hidden));
-  BATON_ASSIGN_OR_RETURN(const TensorView q, tensors.View(attention + "q_proj.weight", {q_size, hidden}));
-  BATON_ASSIGN_OR_RETURN(const TensorView k, tensors.View(attention + "k_proj.weight", {kv_size, hidden}));
-  BATON_ASSIGN_OR_RETURN(const TensorView v, tensors.View(attention + "v_proj.weight", {kv_size, hidden}));
-  BATON_ASSIGN_OR_RETURN(weights.qkv, backend.PackStacked(std::vector{q, k, v}));
+  BATON_ASSIGN_OR_RETURN(weights.qkv, tensors.Packed({{attention + "q_proj.weight", q_size},
+                                                      {attention + "k_proj.weight", kv_size},
+                                                      {attention + "v_proj.weight", kv_size}},
+                                                     hidden));
   if (config.qk_norm) {
     BATON_ASSIGN_OR_RETURN(weights.q_norm, tensors.Vector(attention + "q_norm.weight", config.head_dim));
     BATON_ASSIGN_OR_RETURN(weights.k_norm, tensors.Vector(attention + "k_norm.weight", config.head_dim));
   }
-  BATON_ASSIGN_OR_RETURN(weights.output, tensors.Packed(attention + "o_proj.weight", hidden, q_size));
+  BATON_ASSIGN_OR_RETURN(weights.output, tensors.Packed({{attention + "o_proj.weight", hidden}}, q_size));
 
   BATON_ASSIGN_OR_RETURN(weights.mlp_norm, tensors.Vector(layer + "post_attention_layernorm.weight", hidden));
-  BATON_ASSIGN_OR_RETURN(const TensorView gate, tensors.View(mlp + "gate_proj.weight", {config.ffn_size, hidden}));
-  BATON_ASSIGN_OR_RETURN(const TensorView up, tensors.View(mlp + "up_proj.weight", {config.ffn_size, hidden}));
-  BATON_ASSIGN_OR_RETURN(weights.gate_up, backend.PackStacked(std::vector{gate, up}));
-  BATON_ASSIGN_OR_RETURN(weights.down, tensors.Packed(mlp + "down_proj.weight", hidden, config.ffn_size));
+  BATON_ASSIGN_OR_RETURN(
+      weights.gate_up,
+      tensors.Packed({{mlp + "gate_proj.weight", config.ffn_size}, {mlp + "up_proj.weight", config.ffn_size}}, hidden));
+  BATON_ASSIGN_OR_RETURN(weights.down, tensors.Packed({{mlp + "down_proj.weight", hidden}}, config.ffn_size));
   return weights;
 }
 
@@ -108,21 +149,23 @@ size_t ModelWeights::bytes() const {
   return bytes;
 }
 
-absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config, const Checkpoint& checkpoint, Backend& backend) {
-  TensorReader tensors(checkpoint, backend);
+absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config, const Checkpoint& checkpoint,
+                                         std::optional<TensorType> quantize, Backend& backend) {
+  TensorReader tensors(checkpoint, quantize, backend);
   ModelWeights weights;
   BATON_ASSIGN_OR_RETURN(const TensorView embedding,
                          tensors.View("model.embed_tokens.weight", {config.vocab_size, config.hidden_size}));
-  weights.dtype = ToDType(embedding.type);
-  BATON_ASSIGN_OR_RETURN(weights.embedding, backend.Pack(embedding));
+  weights.type = embedding.type;
+  BATON_ASSIGN_OR_RETURN(weights.embedding,
+                         tensors.Packed({{"model.embed_tokens.weight", config.vocab_size}}, config.hidden_size));
   for (int i = 0; i < config.layers; ++i) {
-    BATON_ASSIGN_OR_RETURN(LayerWeights layer, LoadLayer(config, i, tensors, backend));
+    BATON_ASSIGN_OR_RETURN(LayerWeights layer, LoadLayer(config, i, tensors));
     weights.layers.push_back(std::move(layer));
   }
   BATON_ASSIGN_OR_RETURN(weights.final_norm, tensors.Vector("model.norm.weight", config.hidden_size));
   if (!config.tied_embeddings) {
     BATON_ASSIGN_OR_RETURN(weights.untied_head,
-                           tensors.Packed("lm_head.weight", config.vocab_size, config.hidden_size));
+                           tensors.Packed({{"lm_head.weight", config.vocab_size}}, config.hidden_size));
   }
   BATON_RETURN_IF_ERROR(tensors.CheckAllUsed(config));
   return weights;

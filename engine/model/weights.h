@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -27,13 +28,16 @@ struct ModelWeights {
   std::vector<LayerWeights> layers;
   std::vector<float> final_norm;        // [hidden]
   std::unique_ptr<Matrix> untied_head;  // [vocab, hidden]; null when the embedding is the head
-  DType dtype = DType::kF32;            // of the embedding in the file
+  TensorType type = TensorType::kF32;   // of the embedding in the file
   const Matrix& head() const { return untied_head != nullptr ? *untied_head : *embedding; }
   size_t bytes() const;
 };
 
 // INVALID_ARGUMENT names a tensor that is missing, of another shape or dtype than the config asks for, or that no part
 // of the model would use.
-absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config, const Checkpoint& checkpoint, Backend& backend);
+//
+// With `quantize`, matrices of floats are rounded to this type: INVALID_ARGUMENT names one that cannot be.
+absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config, const Checkpoint& checkpoint,
+                                         std::optional<TensorType> quantize, Backend& backend);
 
 }  // namespace baton

@@ -95,6 +95,9 @@ TEST_F(GoldenTest, TheKvCacheIsReallyMovedBetweenTheTwoWorkers) {
   EXPECT_GE(attempt.kv_bytes(), golden.prompt_ids.size() * kBytesOfATokensKv * 4);
 }
 
+// The CPU's best kernels may round activations to BF16, as the weights are. Others come within 1e-4: golden_models_test.
+constexpr double kTolerance = 1e-2;
+
 TEST_F(GoldenTest, LogprobsAreThoseOfTheGoldenLogits) {
   for (const GoldenCase& golden : GoldenCases()) {
     SCOPED_TRACE(golden.prompt.substr(0, 60));
@@ -103,14 +106,14 @@ TEST_F(GoldenTest, LogprobsAreThoseOfTheGoldenLogits) {
     ASSERT_TRUE(Succeeded(reply));
     const std::vector<v1::TokenLogprobs> logprobs = LogprobsOf(reply);
     ASSERT_EQ(logprobs.size(), 48);
-    ExpectGolden(logprobs[0], golden, 1e-4);
+    ExpectGolden(logprobs[0], golden, kTolerance);
     // Of the tokens that the decode worker computes the reference tells how near the second best comes.
     double margin = INFINITY;
     for (const v1::TokenLogprobs& token : logprobs) {
       EXPECT_EQ(token.chosen().token_id(), token.top(0).token_id());
       margin = std::min<double>(margin, token.top(0).logprob() - token.top(1).logprob());
     }
-    EXPECT_NEAR(margin, golden.min_margin, 1e-4 * golden.top_logits[0]);
+    EXPECT_NEAR(margin, golden.min_margin, kTolerance * golden.top_logits[0]);
   }
 }
 

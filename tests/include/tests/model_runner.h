@@ -28,6 +28,11 @@ inline std::vector<std::string> AvailableKernels() {
   return names;
 }
 
+inline std::string AsTestName(std::string kernels) {
+  std::replace(kernels.begin(), kernels.end(), '-', '_');
+  return kernels;
+}
+
 inline std::unique_ptr<Model> LoadModel(const std::filesystem::path& folder, const ModelOptions& options = {}) {
   auto model = Model::Load(folder, options);
   EXPECT_OK(model);
