@@ -61,8 +61,9 @@ int RunBenchServe(BenchFlags& flags, const Console& console) {
 }  // namespace
 
 void AddBenchCommand(CLI::App& app, const Console& console, Command* chosen) {
-  CLI::App& bench = *app.add_subcommand("bench", "Measures a running service.");
+  CLI::App& bench = *app.add_subcommand("bench", "Measures a running service, or the engine alone.");
   bench.require_subcommand(1);
+  AddBenchEngineCommand(bench, console, chosen);
   const auto flags = std::make_shared<BenchFlags>();
   CLI::App& command = *bench.add_subcommand(
       "serve", "Open-loop load with Poisson arrivals; percentiles of TTFT, TPOT, ITL and end-to-end time.");

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "engine/kv/layout.h"
 #include "engine/types.h"
 
@@ -69,6 +70,14 @@ struct KvLayer {
   const KvLayout* layout = nullptr;
 };
 
+// What the machine gives at most, with all of a backend's threads: what kernels are measured against.
+struct MachineLimits {
+  double read_bytes_per_second = 0;
+  double f32_per_second = 0;   // multiplications and additions, two per fused one
+  double bf16_per_second = 0;  // likewise; 0 without such instructions
+  double int8_per_second = 0;  // likewise
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -110,6 +119,11 @@ class Backend {
                          Activations& out) = 0;
   // out[i] = x[rows[i]].
   virtual void GatherRows(const Activations& x, std::span<const int> rows, Activations& out) = 0;
+
+  // Takes about a second.
+  virtual absl::StatusOr<MachineLimits> MeasureLimits() = 0;
+  // How long callers have waited for the last compute thread to finish, in all.
+  virtual absl::Duration waited() const = 0;
 };
 
 struct CpuBackendOptions {

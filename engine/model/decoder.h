@@ -37,6 +37,9 @@ class Decoder final : public Model {
   const std::string& numerics_id() const override { return numerics_id_; }
   std::string_view kernel_family() const override { return backend_->family(); }
   size_t weight_bytes() const override { return weights_.bytes(); }
+  size_t step_bytes() const override {
+    return weights_.bytes() - (weights_.untied_head != nullptr ? weights_.embedding->bytes() : 0);
+  }
 
   absl::Status Forward(std::span<const SequenceInput> batch, PagePool& pool, const LayerDone& layer_done,
                        ForwardOutput& output) override;

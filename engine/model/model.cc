@@ -40,6 +40,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(const std::filesystem::path& 
   }
   BATON_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
                          CreateCpuBackend({options.threads, options.cpus, options.kernels}));
+  if (options.times != nullptr) backend = TimeBackend(std::move(backend), options.times);
 
   const std::filesystem::path config_path = folder / "config.json";
   BATON_ASSIGN_OR_RETURN(const std::string config_text, ReadTextFile(config_path, kMaxConfigBytes));

@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/kernels/timed_backend.h"
 #include "engine/kv/layout.h"
 #include "engine/kv/page_pool.h"
 #include "engine/model/config.h"
@@ -30,6 +31,7 @@ struct ModelOptions {
   std::optional<TensorType> quantize = {};  // kQ8_0 or kQ4_0: what becomes of float matrices when they are loaded
   std::optional<DType> kv_dtype = {};       // default: bf16 for 16-bit weights, else f32
   int page_tokens = 16;
+  WorkTimes* times = nullptr;  // where Forward spends its time is added up here; must outlive the model
 };
 
 enum class Want : uint8_t {
@@ -80,6 +82,8 @@ class Model {
   virtual const std::string& numerics_id() const = 0;
   virtual std::string_view kernel_family() const = 0;
   virtual size_t weight_bytes() const = 0;
+  // Of these, what a step reads: all but the embedding, of which it looks up rows, unless that is the head too.
+  virtual size_t step_bytes() const = 0;
 
   // Runs `batch` against `pool` (of this model's kv_layout()). Not thread-safe: one call at a time. Fails with
   // INVALID_ARGUMENT, and computes nothing, when a token, position or page is out of range; with

@@ -44,6 +44,8 @@ class CpuBackend final : public Backend {
   void Attention(const Activations& qkv, int heads, std::span<const SequenceRows> batch, const KvLayer& kv,
                  Activations& out) override;
   void GatherRows(const Activations& x, std::span<const int> rows, Activations& out) override;
+  absl::StatusOr<MachineLimits> MeasureLimits() override;
+  absl::Duration waited() const override { return threads_->waited(); }
 
  private:
   // Some of the query rows of one sequence and one KV head.

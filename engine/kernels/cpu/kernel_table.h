@@ -80,6 +80,14 @@ struct KernelTable {
   void (*add)(float* x, const float* y, size_t count);
   void (*silu_mul)(const float* gate, const float* up, int count, float* out);
   void (*rope)(float* x, const float* cos, const float* sin, int half_dim);
+
+  // What the instructions give at most, see limits-inl.h; null where the family lacks them. `sink` is limit_floats
+  // long.
+  int limit_floats;
+  double (*peak_floats)(int calls, float* sink);
+  double (*peak_ints)(int calls, float* sink);
+  double (*peak_pairs)(int calls, float* sink);
+  void (*read_through)(const std::byte* data, size_t bytes, float* sink);
 };
 
 extern const KernelTable kScalarKernels;

@@ -4,6 +4,7 @@
 #include "engine/kernels/cpu/attention-inl.h"
 #include "engine/kernels/cpu/elementwise-inl.h"
 #include "engine/kernels/cpu/kernel_table.h"
+#include "engine/kernels/cpu/limits-inl.h"
 #include "engine/kernels/cpu/matmul-inl.h"
 #include "engine/kernels/cpu/pair_matmul-inl.h"
 #include "engine/kernels/cpu/quant_matmul-inl.h"
@@ -21,6 +22,15 @@ constexpr MatMulKernel PairKernel() {
     return {PairMatMul<V>, V::kPairRows, PairRowBytes<V>, RoundTileToPairs<V>};
   } else {
     return {};
+  }
+}
+
+template <typename V>
+constexpr double (*PairPeak())(int, float*) {
+  if constexpr (V::kHasPairs) {
+    return PeakPairs<V>;
+  } else {
+    return nullptr;
   }
 }
 
@@ -47,6 +57,11 @@ constexpr KernelTable MakeTable(const char* family) {
       .add = Add<V>,
       .silu_mul = SiluMul<V>,
       .rope = Rope<V>,
+      .limit_floats = V::kLanes,
+      .peak_floats = PeakFloats<V>,
+      .peak_ints = PeakInts<V>,
+      .peak_pairs = PairPeak<V>(),
+      .read_through = ReadThrough<V>,
   };
 }
 

@@ -103,7 +103,9 @@ void ThreadPool::Run(absl::FunctionRef<void(int)> work) {
   }
   start_.NotifyAll();  // no system call if all of them spin
   work(0);
+  const auto own_done = std::chrono::steady_clock::now();
   AwaitDone();
+  waited_ns_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - own_done).count();
 }
 
 void ThreadPool::RunWorker(int thread) {

@@ -19,6 +19,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/mutex.h"
 
 namespace baton::cpu {
@@ -45,6 +46,8 @@ class ThreadPool {
   int threads() const { return threads_; }
   // Calls work(thread) for each thread in [0, threads()) at once; returns when all have.
   void Run(absl::FunctionRef<void(int thread)> work);
+  // How long callers have waited in Run for the workers after their own share was done, in all. Not while Run runs.
+  absl::Duration waited() const { return absl::Nanoseconds(waited_ns_); }
 
  private:
   ThreadPool(int threads, std::vector<int> cpus, bool spin);
@@ -58,6 +61,7 @@ class ThreadPool {
   const bool spin_;
   pthread_t pinned_caller_{};
   bool caller_pinned_ = false;
+  int64_t waited_ns_ = 0;
 
   // Run number `started_` is under way; `working_` workers have not finished it. Set `work_` and `stop_`, then
   // `working_`, then `started_`, which publishes them.

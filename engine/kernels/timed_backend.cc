@@ -1,0 +1,82 @@
+#include "engine/kernels/timed_backend.h"
+
+#include <utility>
+
+#include "absl/time/clock.h"
+
+namespace baton {
+namespace {
+
+class TimedBackend final : public Backend {
+ public:
+  TimedBackend(std::unique_ptr<Backend> backend, WorkTimes* times) : backend_(std::move(backend)), times_(*times) {}
+
+  std::string_view family() const override { return backend_->family(); }
+  int revision() const override { return backend_->revision(); }
+  absl::StatusOr<std::unique_ptr<Matrix>> Pack(const TensorView& weights) override { return backend_->Pack(weights); }
+  absl::StatusOr<std::unique_ptr<Matrix>> PackStacked(std::span<const TensorView> weights) override {
+    return backend_->PackStacked(weights);
+  }
+  std::vector<float> Vector(const TensorView& weights) override { return backend_->Vector(weights); }
+  absl::StatusOr<std::unique_ptr<Activations>> Allocate(int capacity_rows, int cols) override {
+    return backend_->Allocate(capacity_rows, cols);
+  }
+  float* HostData(Activations& x) override { return backend_->HostData(x); }
+  absl::StatusOr<MachineLimits> MeasureLimits() override { return backend_->MeasureLimits(); }
+  absl::Duration waited() const override { return backend_->waited(); }
+
+  void Embed(const Matrix& table, std::span<const TokenId> ids, Activations& out) override {
+    Timed(times_.element_wise, [&] { backend_->Embed(table, ids, out); });
+  }
+  void RmsNorm(const Activations& x, int rows, std::span<const float> weight, float eps, Activations& out) override {
+    Timed(times_.element_wise, [&] { backend_->RmsNorm(x, rows, weight, eps, out); });
+  }
+  void MatMul(const Matrix& w, const Activations& x, int rows, Activations& out) override {
+    Timed(times_.products, [&] { backend_->MatMul(w, x, rows, out); });
+  }
+  void Add(Activations& x, const Activations& y, int rows) override {
+    Timed(times_.element_wise, [&] { backend_->Add(x, y, rows); });
+  }
+  void SiluMul(const Activations& x, int rows, Activations& out) override {
+    Timed(times_.element_wise, [&] { backend_->SiluMul(x, rows, out); });
+  }
+  void HeadNorm(Activations& x, int rows, int first_col, int heads, int head_dim, std::span<const float> weight,
+                float eps) override {
+    Timed(times_.element_wise, [&] { backend_->HeadNorm(x, rows, first_col, heads, head_dim, weight, eps); });
+  }
+  void Rope(Activations& x, std::span<const int> positions, int first_col, int heads, const RopeTable& table) override {
+    Timed(times_.element_wise, [&] { backend_->Rope(x, positions, first_col, heads, table); });
+  }
+  void WriteKv(const Activations& qkv, int k_col, int v_col, std::span<const SequenceRows> batch,
+               const KvLayer& kv) override {
+    Timed(times_.kv, [&] { backend_->WriteKv(qkv, k_col, v_col, batch, kv); });
+  }
+  void Attention(const Activations& qkv, int heads, std::span<const SequenceRows> batch, const KvLayer& kv,
+                 Activations& out) override {
+    Timed(times_.attention, [&] { backend_->Attention(qkv, heads, batch, kv, out); });
+  }
+  void GatherRows(const Activations& x, std::span<const int> rows, Activations& out) override {
+    Timed(times_.element_wise, [&] { backend_->GatherRows(x, rows, out); });
+  }
+
+ private:
+  template <typename F>
+  void Timed(absl::Duration& time, F work) {
+    const absl::Duration waited = backend_->waited();
+    const absl::Time start = absl::Now();
+    work();
+    time += absl::Now() - start;
+    times_.waiting += backend_->waited() - waited;
+  }
+
+  const std::unique_ptr<Backend> backend_;
+  WorkTimes& times_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> TimeBackend(std::unique_ptr<Backend> backend, WorkTimes* times) {
+  return std::make_unique<TimedBackend>(std::move(backend), times);
+}
+
+}  // namespace baton
