@@ -8,6 +8,8 @@
 #include "absl/status/status.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
+#include "engine/formats/gguf_convert.h"
+#include "engine/formats/gguf_model.h"
 
 namespace baton {
 namespace {
@@ -27,7 +29,7 @@ absl::Status Checkpoint::AddFile(const std::filesystem::path& path) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Checkpoint> Checkpoint::Open(const std::filesystem::path& folder) {
+absl::StatusOr<Checkpoint> Checkpoint::OpenFolder(const std::filesystem::path& folder) {
   Checkpoint checkpoint;
   const std::filesystem::path single = folder / "model.safetensors";
   const std::filesystem::path index = folder / "model.safetensors.index.json";
@@ -49,14 +51,7 @@ absl::StatusOr<Checkpoint> Checkpoint::Open(const std::filesystem::path& folder)
     for (const std::string& file : files) BATON_RETURN_IF_ERROR(checkpoint.AddFile(folder / file));
   }
 
-  std::vector<Tensor>& tensors = checkpoint.tensors_;
-  std::sort(tensors.begin(), tensors.end(), ByName);
-  const auto twice = std::adjacent_find(tensors.begin(), tensors.end(),
-                                        [](const Tensor& a, const Tensor& b) { return a.name == b.name; });
-  if (twice != tensors.end()) {
-    return absl::InvalidArgumentError(
-        Concat(checkpoint.origin_, ": tensor ", twice->name, " is in more than one file"));
-  }
+  BATON_RETURN_IF_ERROR(checkpoint.SortTensors());
   for (const auto& [name, file] : file_of) {
     if (checkpoint.Find(name) == nullptr) {
       return absl::InvalidArgumentError(
@@ -64,6 +59,28 @@ absl::StatusOr<Checkpoint> Checkpoint::Open(const std::filesystem::path& folder)
     }
   }
   return checkpoint;
+}
+
+absl::StatusOr<Checkpoint> Checkpoint::OpenGguf(const std::filesystem::path& path) {
+  BATON_ASSIGN_OR_RETURN(GgufModel model, OpenGgufModel(path));
+  Checkpoint checkpoint;
+  checkpoint.origin_ = model.origin;
+  checkpoint.tensors_ = GgufTensors(model);
+  checkpoint.files_ = std::move(model.files);
+  BATON_RETURN_IF_ERROR(checkpoint.SortTensors());
+  return checkpoint;
+}
+
+absl::StatusOr<Checkpoint> Checkpoint::Open(const std::filesystem::path& model) {
+  return IsGgufPath(model) ? OpenGguf(model) : OpenFolder(model);
+}
+
+absl::Status Checkpoint::SortTensors() {
+  std::sort(tensors_.begin(), tensors_.end(), ByName);
+  const auto twice = std::adjacent_find(tensors_.begin(), tensors_.end(),
+                                        [](const Tensor& a, const Tensor& b) { return a.name == b.name; });
+  if (twice == tensors_.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(Concat(origin_, ": tensor ", twice->name, " is there more than once"));
 }
 
 const Tensor* Checkpoint::Find(std::string_view name) const {

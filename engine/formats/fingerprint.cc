@@ -31,6 +31,7 @@ std::string ModelFingerprint(std::string_view config, const std::vector<Tensor>&
   for (const Tensor& tensor : tensors) {
     std::string header = Concat(tensor.name.size(), " ", tensor.name, " ", tensor.type_name);
     for (const int64_t size : tensor.shape) Append(header, " ", size);
+    if (tensor.interleaved_heads != 0) Append(header, " interleaved ", tensor.interleaved_heads);
     Append(header, "\n");
     hash.Add(header);
     AddBlocks(hash, tensor.data, stride);

@@ -8,14 +8,13 @@
 #include "common/status_macros.h"
 #include "common/strings.h"
 #include "engine/formats/checkpoint.h"
-#include "engine/formats/file.h"
+#include "engine/formats/model_folder.h"
 #include "engine/model/decoder.h"
 #include "engine/model/weights.h"
 
 namespace baton {
 namespace {
 
-constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 constexpr int kMaxPageTokens = 1024;
 
 std::string WeightsText(TensorType type, std::optional<TensorType> quantize) {
@@ -33,7 +32,7 @@ std::string NumericsId(const ModelConfig& config, const std::string& weights, st
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Model>> Model::Load(const std::filesystem::path& folder, const ModelOptions& options) {
+absl::StatusOr<std::unique_ptr<Model>> Model::Load(const std::filesystem::path& path, const ModelOptions& options) {
   if (options.page_tokens < 1 || options.page_tokens > kMaxPageTokens) {
     return absl::InvalidArgumentError(
         Concat("page_tokens is ", options.page_tokens, ", expected 1 to ", kMaxPageTokens));
@@ -42,10 +41,9 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(const std::filesystem::path& 
                          CreateCpuBackend({options.threads, options.cpus, options.kernels}));
   if (options.times != nullptr) backend = TimeBackend(std::move(backend), options.times);
 
-  const std::filesystem::path config_path = folder / "config.json";
-  BATON_ASSIGN_OR_RETURN(const std::string config_text, ReadTextFile(config_path, kMaxConfigBytes));
-  BATON_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(config_text, config_path.string()));
-  BATON_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(folder));
+  BATON_ASSIGN_OR_RETURN(const ModelText config_json, LoadConfigJson(path));
+  BATON_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(config_json.text, config_json.origin));
+  BATON_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
   BATON_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(config, checkpoint, options.quantize, *backend));
 
   const DType default_kv = weights.type == TensorType::kF32 ? DType::kF32 : DType::kBF16;

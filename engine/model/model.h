@@ -71,9 +71,9 @@ using LayerDone = std::function<bool(int layer)>;
 
 class Model {
  public:
-  // Loads a Hugging Face folder. NOT_FOUND, INVALID_ARGUMENT or UNIMPLEMENTED name the file, field or tensor and what
-  // was expected.
-  static absl::StatusOr<std::unique_ptr<Model>> Load(const std::filesystem::path& folder, const ModelOptions& options);
+  // Loads a Hugging Face folder or a GGUF file (of a split one the first part). NOT_FOUND, INVALID_ARGUMENT or
+  // UNIMPLEMENTED name the file, field or tensor and what was expected.
+  static absl::StatusOr<std::unique_ptr<Model>> Load(const std::filesystem::path& path, const ModelOptions& options);
   virtual ~Model() = default;
 
   virtual const ModelConfig& config() const = 0;

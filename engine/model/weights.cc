@@ -28,7 +28,8 @@ class TensorReader {
       return Error(name, Concat("has shape ", ShapeText(tensor->shape), ", expected ", ShapeText(shape)));
     }
     if (!tensor->type.has_value()) {
-      return Error(name, Concat("has dtype ", tensor->type_name, ", expected F32, F16 or BF16"));
+      return Error(name, Concat("has dtype ", tensor->type_name, ", which is not supported, expected F32, F16, BF16, ",
+                                "Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K"));
     }
     const int rows = shape.size() == 1 ? 1 : static_cast<int>(shape.front());
     return TensorView{tensor->data.data(), *tensor->type, rows, static_cast<int>(shape.back()),

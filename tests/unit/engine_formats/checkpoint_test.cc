@@ -54,7 +54,7 @@ TEST(Checkpoint, RefusesAnIndexThatDisagreesWithItsFiles) {
   folder.Write("model.safetensors.index.json", Index(R"("a": "1.safetensors", "b": "1.safetensors")"));
   EXPECT_TRUE(Fails(Checkpoint::Open(folder.path()), kInvalid, "tensor b is not in 1.safetensors"));
   folder.Write("model.safetensors.index.json", Index(R"("a": "1.safetensors", "b": "2.safetensors")"));
-  EXPECT_TRUE(Fails(Checkpoint::Open(folder.path()), kInvalid, "tensor a is in more than one file"));
+  EXPECT_TRUE(Fails(Checkpoint::Open(folder.path()), kInvalid, "tensor a is there more than once"));
 }
 
 TEST(Checkpoint, NamesTheFileThatIsDamaged) {

@@ -1,0 +1,254 @@
+// config.json and the names of tensors, from a GGUF model.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_join.h"
+#include "common/status_macros.h"
+#include "common/strings.h"
+#include "engine/formats/gguf_convert.h"
+#include "engine/formats/gguf_fields.h"
+#include "engine/formats/rope_factors.h"
+
+namespace baton {
+namespace {
+
+constexpr std::string_view kEmbedding = "token_embd.weight";
+constexpr std::string_view kRopeFactors = "rope_freqs.weight";
+
+struct GgufFamily {
+  std::string_view name;  // general.architecture
+  std::string_view hugging_face;
+  bool interleaved;  // q and k, for a RoPE of neighbours
+};
+constexpr std::array kGgufFamilies = {GgufFamily{"llama", "LlamaForCausalLM", true},
+                                      GgufFamily{"qwen3", "Qwen3ForCausalLM", false}};
+
+// nullptr when unknown.
+const GgufFamily* FindFamily(std::string_view name) {
+  const auto* found =
+      std::find_if(kGgufFamilies.begin(), kGgufFamilies.end(), [&](const GgufFamily& f) { return f.name == name; });
+  return found == kGgufFamilies.end() ? nullptr : found;
+}
+
+const Tensor* FindTensor(const GgufModel& model, std::string_view name) {
+  const auto found =
+      std::find_if(model.tensors.begin(), model.tensors.end(), [&](const Tensor& t) { return t.name == name; });
+  return found == model.tensors.end() ? nullptr : &*found;
+}
+
+// Fills a config.json from the metadata under "<architecture>.".
+class ConfigConverter {
+ public:
+  explicit ConfigConverter(const GgufModel& model) : model_(model), fields_(model.metadata, model.origin) {}
+
+  absl::StatusOr<std::string> Convert() {
+    BATON_RETURN_IF_ERROR(ReadArchitecture());
+    ReadSizes();
+    BATON_RETURN_IF_ERROR(fields_.status());
+    BATON_RETURN_IF_ERROR(RefuseOthers());
+    BATON_RETURN_IF_ERROR(ReadVocabulary());
+    BATON_RETURN_IF_ERROR(ReadRope());
+    config_["tie_word_embeddings"] = FindTensor(model_, "output.weight") == nullptr;
+    return config_.dump();
+  }
+
+ private:
+  std::string Key(std::string_view name) const { return Concat(architecture_, ".", name); }
+
+  absl::Status Unsupported(std::string_view key, std::string_view why) const {
+    return absl::UnimplementedError(Concat(model_.origin, ": ", key, ": ", why));
+  }
+
+  absl::Status ReadArchitecture() {
+    constexpr std::string_view kKey = "general.architecture";
+    fields_.Required(kKey).String(kKey, architecture_);
+    BATON_RETURN_IF_ERROR(fields_.status());
+    const GgufFamily* family = FindFamily(architecture_);
+    if (family == nullptr) {
+      const std::string known =
+          absl::StrJoin(kGgufFamilies, ", ", [](std::string* out, const GgufFamily& f) { out->append(f.name); });
+      return Unsupported(kKey, Concat("unknown architecture \"", architecture_, "\", expected one of ", known));
+    }
+    config_["architectures"] = {family->hugging_face};
+    return absl::OkStatus();
+  }
+
+  int64_t Size(std::string_view key, std::string_view field) {
+    int64_t size = 0;
+    fields_.Required(Key(key)).Int(Key(key), 1, INT32_MAX, size);
+    config_[field] = size;
+    return size;
+  }
+
+  void ReadSizes() {
+    const int64_t hidden = Size("embedding_length", "hidden_size");
+    const int64_t heads = Size("attention.head_count", "num_attention_heads");
+    Size("block_count", "num_hidden_layers");
+    Size("feed_forward_length", "intermediate_size");
+    Size("context_length", "max_position_embeddings");
+    int64_t kv_heads = heads;
+    fields_.Int(Key("attention.head_count_kv"), 1, INT32_MAX, kv_heads);
+    config_["num_key_value_heads"] = kv_heads;
+    head_dim_ = heads > 0 ? hidden / heads : 0;
+    if (fields_.Has(Key("attention.key_length")))
+      config_["head_dim"] = head_dim_ = Size("attention.key_length", "head_dim");
+    double eps = 0;
+    const std::string eps_key = Key("attention.layer_norm_rms_epsilon");
+    fields_.Required(eps_key).Number(eps_key, 0, 1, eps);
+    config_["rms_norm_eps"] = eps;
+  }
+
+  // What would change the computation and is not there.
+  absl::Status RefuseOthers() {
+    for (const std::string_view name : {"logit_scale", "attention.scale", "residual_scale", "embedding_scale",
+                                        "attention.sliding_window", "attn_logit_softcapping"}) {
+      if (fields_.Has(Key(name))) return Unsupported(Key(name), "is not supported");
+    }
+    int64_t experts = 0;
+    fields_.Int(Key("expert_count"), 0, INT32_MAX, experts);
+    if (experts > 0) return Unsupported(Key("expert_count"), "mixtures of experts are not supported");
+    for (const std::string_view name : {"attention.value_length", "rope.dimension_count"}) {
+      int64_t size = head_dim_;
+      fields_.Int(Key(name), 0, INT32_MAX, size);
+      if (size != head_dim_) {
+        return Unsupported(Key(name), Concat("expected the size of a head, ", head_dim_, ", got ", size));
+      }
+    }
+    bool causal = true;
+    fields_.Bool(Key("attention.causal"), causal);
+    if (!causal) return Unsupported(Key("attention.causal"), "expected true");
+    return fields_.status();
+  }
+
+  absl::Status ReadVocabulary() {
+    const Tensor* embedding = FindTensor(model_, kEmbedding);
+    if (embedding == nullptr || embedding->shape.size() != 2) {
+      return absl::InvalidArgumentError(
+          Concat(model_.origin, ": expected a tensor ", kEmbedding, " of two dimensions"));
+    }
+    config_["vocab_size"] = embedding->shape.front();
+    if (embedding->type == TensorType::kF16) config_["torch_dtype"] = "float16";
+    if (embedding->type == TensorType::kBF16) config_["torch_dtype"] = "bfloat16";
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadRope() {
+    double theta = 10000;
+    fields_.Number(Key("rope.freq_base"), 1, 1e12, theta);
+    config_["rope_theta"] = theta;
+
+    std::string_view scaling = "none";
+    double factor = 1;
+    fields_.Number(Key("rope.scale_linear"), 0, 1e6, factor);  // the older way
+    if (factor != 1) scaling = "linear";
+    fields_.String(Key("rope.scaling.type"), scaling).Number(Key("rope.scaling.factor"), 0, 1e6, factor);
+    BATON_RETURN_IF_ERROR(fields_.status());
+    if (scaling != "none" && scaling != "linear") {
+      return Unsupported(Key("rope.scaling.type"),
+                         Concat("unknown scaling \"", scaling, "\", expected none or linear"));
+    }
+    if (scaling == "linear" && factor != 1) config_["rope_scaling"] = {{"rope_type", "linear"}, {"factor", factor}};
+
+    const Tensor* factors = FindTensor(model_, kRopeFactors);
+    if (factors == nullptr) return absl::OkStatus();
+    double original_length = Llama3Scaling().original_max_position;
+    fields_.Number(Key("rope.scaling.original_context_length"), 1, 1e9, original_length);
+    BATON_RETURN_IF_ERROR(fields_.status());
+    std::vector<float> values(factors->type == TensorType::kF32 ? factors->data.size() / sizeof(float) : 0);
+    if (!values.empty()) std::memcpy(values.data(), factors->data.data(), values.size() * sizeof(float));
+    const bool whole = static_cast<int64_t>(values.size()) == head_dim_ / 2;
+    const std::optional<Llama3Scaling> llama3 =
+        whole ? MatchLlama3RopeFactors(values, theta, original_length) : std::nullopt;
+    if (!llama3 || config_.contains("rope_scaling")) {
+      return absl::UnimplementedError(Concat(model_.origin, ": tensor ", kRopeFactors,
+                                             ": expected the factors of Llama 3's scaling, [", head_dim_ / 2,
+                                             "] in F32"));
+    }
+    config_["rope_scaling"] = {{"rope_type", "llama3"},
+                               {"factor", llama3->factor},
+                               {"low_freq_factor", llama3->low_freq_factor},
+                               {"high_freq_factor", llama3->high_freq_factor},
+                               {"original_max_position_embeddings", llama3->original_max_position}};
+    return absl::OkStatus();
+  }
+
+  const GgufModel& model_;
+  GgufFields fields_;
+  std::string_view architecture_;
+  int64_t head_dim_ = 0;
+  nlohmann::json config_;
+};
+
+struct TensorName {
+  std::string_view gguf;
+  std::string_view hugging_face;
+};
+constexpr TensorName kModelTensors[] = {{kEmbedding, "model.embed_tokens.weight"},
+                                        {"output_norm.weight", "model.norm.weight"},
+                                        {"output.weight", "lm_head.weight"}};
+constexpr TensorName kLayerTensors[] = {
+    {"attn_norm.weight", "input_layernorm.weight"},    {"attn_q.weight", "self_attn.q_proj.weight"},
+    {"attn_k.weight", "self_attn.k_proj.weight"},      {"attn_v.weight", "self_attn.v_proj.weight"},
+    {"attn_output.weight", "self_attn.o_proj.weight"}, {"attn_q_norm.weight", "self_attn.q_norm.weight"},
+    {"attn_k_norm.weight", "self_attn.k_norm.weight"}, {"ffn_norm.weight", "post_attention_layernorm.weight"},
+    {"ffn_gate.weight", "mlp.gate_proj.weight"},       {"ffn_up.weight", "mlp.up_proj.weight"},
+    {"ffn_down.weight", "mlp.down_proj.weight"},
+};
+
+std::string_view Translate(std::span<const TensorName> names, std::string_view gguf) {
+  const auto found = std::find_if(names.begin(), names.end(), [&](const TensorName& n) { return n.gguf == gguf; });
+  return found == names.end() ? std::string_view() : found->hugging_face;
+}
+
+// "blk.12.attn_q.weight" is layer 12 and "attn_q.weight".
+std::optional<std::pair<int, std::string_view>> SplitLayerName(std::string_view name) {
+  constexpr std::string_view kPrefix = "blk.";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  int layer = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
+  if (error != std::errc() || end == name.data() + name.size() || *end != '.') return std::nullopt;
+  return std::pair(layer, name.substr(end + 1 - name.data()));
+}
+
+std::string HuggingFaceName(std::string_view gguf) {
+  std::string_view name = Translate(kModelTensors, gguf);
+  if (!name.empty()) return std::string(name);
+  const auto layer = SplitLayerName(gguf);
+  if (layer) name = Translate(kLayerTensors, layer->second);
+  return name.empty() ? std::string(gguf) : Concat("model.layers.", layer->first, ".", name);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> GgufConfigJson(const GgufModel& model) { return ConfigConverter(model).Convert(); }
+
+std::vector<Tensor> GgufTensors(const GgufModel& model) {
+  std::string_view architecture;
+  int64_t heads = 0;
+  GgufFields fields(model.metadata, model.origin);
+  fields.String("general.architecture", architecture);
+  const GgufFamily* family = FindFamily(architecture);
+  const bool interleaved = family != nullptr && family->interleaved;
+  fields.Int(Concat(architecture, ".attention.head_count"), 1, INT32_MAX, heads);
+  int64_t kv_heads = heads;
+  fields.Int(Concat(architecture, ".attention.head_count_kv"), 1, INT32_MAX, kv_heads);
+
+  std::vector<Tensor> tensors;
+  for (const Tensor& tensor : model.tensors) {
+    if (tensor.name == kRopeFactors) continue;
+    Tensor& renamed = tensors.emplace_back(tensor);
+    renamed.name = HuggingFaceName(tensor.name);
+    if (interleaved && renamed.name.ends_with(".q_proj.weight")) renamed.interleaved_heads = static_cast<int>(heads);
+    if (interleaved && renamed.name.ends_with(".k_proj.weight")) renamed.interleaved_heads = static_cast<int>(kv_heads);
+  }
+  return tensors;
+}
+
+}  // namespace baton

@@ -1,0 +1,24 @@
+// The pre-tokenizers that GGUF files name: how a text is cut into words before BPE, as the original models'
+// tokenizer.json has it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace baton {
+
+struct GgufPreTokenizer {
+  std::vector<std::string_view> names;          // tokenizer.ggml.pre
+  std::vector<std::string_view> patterns = {};  // regular expressions, each cutting what the one before left
+  bool gpt2_words = false;                      // then ByteLevel's own pattern, GPT-2's
+  bool ignore_merges = false;                   // a word that is a token is that token
+  bool nfc = false;                             // Unicode normalization before everything else
+  bool add_bos = false;                         // when the file does not say
+};
+
+// Null for a name that is not known. Lives as long as the program.
+const GgufPreTokenizer* FindGgufPreTokenizer(std::string_view name);
+std::string GgufPreTokenizerNames();  // "default, gpt-2, ..."
+
+}  // namespace baton
