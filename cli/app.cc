@@ -13,7 +13,7 @@ int Report(const Console& console, const char* command, const absl::Status& stat
 }
 
 int RunBaton(int argc, const char* const* argv, const Console& console) {
-  CLI::App app("Talks to a Baton router.", "baton");
+  CLI::App app("Talks to a Baton router, and looks after models.", "baton");
   app.set_version_flag("--version", BATON_VERSION);
   app.require_subcommand(1);
   Command chosen;
@@ -21,6 +21,7 @@ int RunBaton(int argc, const char* const* argv, const Console& console) {
   AddChatCommand(app, console, &chosen);
   AddStatusCommand(app, console, &chosen);
   AddBenchCommand(app, console, &chosen);
+  AddModelsCommand(app, console, &chosen);
   try {
     app.parse(ReversedArguments(argc, argv));
   } catch (const CLI::ParseError& error) {
