@@ -21,6 +21,7 @@ int RunBaton(int argc, const char* const* argv, const Console& console) {
   AddChatCommand(app, console, &chosen);
   AddStatusCommand(app, console, &chosen);
   AddBenchCommand(app, console, &chosen);
+  AddPerplexityCommand(app, console, &chosen);
   AddModelsCommand(app, console, &chosen);
   try {
     app.parse(ReversedArguments(argc, argv));

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cli/commands.h"
+#include "cli/engine_flags.h"
 #include "cli/engine_report.h"
 #include "cli/flags.h"
 #include "cli/interrupt.h"
@@ -22,18 +23,6 @@ struct BenchEngineFlags {
   EngineBenchOptions options;
   bool json = false;
 };
-
-CLI::Option* AddChoice(CLI::App& app, const std::string& name, const std::string& help,
-                       const std::vector<std::string>& choices, std::function<void(const std::string&)> set) {
-  const std::string list = absl::StrJoin(choices, ", ");
-  return AddFlag(app, name, "TEXT", absl::StrCat(help, ": ", list), [choices, list, set](const std::string& text) {
-    if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
-      return absl::InvalidArgumentError(absl::StrCat("one of ", list));
-    }
-    set(text);
-    return absl::OkStatus();
-  });
-}
 
 int RunBenchEngine(const BenchEngineFlags& flags, const Console& console) {
   const auto interrupted = [&console] { return console.interrupt->triggered(); };
@@ -73,18 +62,7 @@ void AddBenchEngineCommand(CLI::App& bench, const Console& console, Command* cho
             kMaxTokens);
   add_count("--output-tokens", &options.output_tokens, "tokens that each of them decodes", kMaxTokens);
   add_count("--repeats", &options.repeats, "of each measurement; the median counts", 1000);
-  add_count("--threads", &options.engine.threads, "compute threads", 1024);
-  command.add_option("--kernels", options.engine.kernels, "family of compute kernels, as the workers take it")
-      ->default_str(options.engine.kernels);
-  AddChoice(command, "--quantize", "round float weights when they are loaded", {"none", "int8", "int4"},
-            [&options](const std::string& text) {
-              options.engine.quantize.reset();
-              if (text != "none") options.engine.quantize = text == "int8" ? TensorType::kQ8_0 : TensorType::kQ4_0;
-            })
-      ->default_str("none");
-  AddChoice(command, "--kv-dtype", "type of the KV cache", {"f32", "f16", "bf16"}, [&options](const std::string& text) {
-    options.engine.kv_dtype = DTypeFromName(text);
-  })->default_str("as the workers' auto");
+  AddEngineFlags(command, &options.engine);
   command.add_flag("--json", flags->json, "print one line of JSON");
   command.callback(
       [flags, &console, chosen] { *chosen = [flags, &console] { return RunBenchEngine(*flags, console); }; });

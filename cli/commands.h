@@ -22,6 +22,7 @@ void AddStatusCommand(CLI::App& app, const Console& console, Command* chosen);
 void AddBenchCommand(CLI::App& app, const Console& console, Command* chosen);
 // `bench engine`, below `bench`.
 void AddBenchEngineCommand(CLI::App& bench, const Console& console, Command* chosen);
+void AddPerplexityCommand(CLI::App& app, const Console& console, Command* chosen);
 void AddModelsCommand(CLI::App& app, const Console& console, Command* chosen);
 
 // Says on stderr what went wrong with `command`, unless it was an interrupt; the exit code for it: `code`, or that of

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cli/engine_bench.h"
+#include "cli/engine/engine_bench.h"
 
 namespace baton {
 

@@ -1,4 +1,4 @@
-#include "cli/engine_bench.h"
+#include "cli/engine/engine_bench.h"
 
 #include <algorithm>
 #include <chrono>

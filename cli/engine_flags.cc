@@ -1,0 +1,45 @@
+#include "cli/engine_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/flags.h"
+
+namespace baton {
+namespace {
+
+CLI::Option* AddChoice(CLI::App& app, const std::string& name, const std::string& help,
+                       const std::vector<std::string>& choices, std::function<void(const std::string&)> set) {
+  const std::string list = absl::StrJoin(choices, ", ");
+  return AddFlag(app, name, "NAME", absl::StrCat(help, ": ", list), [choices, list, set](const std::string& text) {
+    if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("expected one of ", list));
+    }
+    set(text);
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+void AddEngineFlags(CLI::App& app, ModelOptions* options) {
+  AddWholeNumber(app, "--threads", &options->threads, "compute threads", 1, 1024)
+      ->default_str(absl::StrCat(options->threads));
+  app.add_option("--kernels", options->kernels, "family of compute kernels, as the workers take it")
+      ->default_str(options->kernels);
+  AddChoice(app, "--quantize", "round float weights when they are loaded", {"none", "int8", "int4"},
+            [options](const std::string& text) {
+              options->quantize.reset();
+              if (text != "none") options->quantize = text == "int8" ? TensorType::kQ8_0 : TensorType::kQ4_0;
+            })
+      ->default_str("none");
+  AddChoice(app, "--kv-dtype", "type of the KV cache (default: as the workers' auto)", {"f32", "f16", "bf16"},
+            [options](const std::string& text) { options->kv_dtype = DTypeFromName(text); });
+}
+
+}  // namespace baton
