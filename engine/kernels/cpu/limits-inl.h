@@ -9,44 +9,58 @@ namespace baton::cpu {
 inline constexpr int kPeakChains = 8;      // hide the latency of every product instruction
 inline constexpr int kRoundsPerCall = 64;  // of each chain
 
-// Each returns the multiply-adds of `calls` calls, times two. `sink` gets what was computed, so that it is.
+// Adds up what the chains computed: none of them is for nothing.
+template <typename V>
+void StoreSum(const V (&sums)[kPeakChains], float* sink) {
+  V total = V::Zero();
+  BATON_UNROLL for (int c = 0; c < kPeakChains; ++c) total = total + sums[c];
+  total.Store(sink);
+}
+
+// Each returns the multiplications and additions of `calls` calls. The chains begin with different values: those of
+// equal ones would be computed once.
 template <typename V>
 double PeakFloats(int calls, float* sink) {
   V sums[kPeakChains];
-  BATON_UNROLL for (int c = 0; c < kPeakChains; ++c) sums[c] = V::Load(sink);
+  BATON_UNROLL for (int c = 0; c < kPeakChains; ++c) sums[c] = V::Set(static_cast<float>(c));
   const V x = V::Load(sink);
-  for (int call = 0; call < calls * kRoundsPerCall; ++call) {
+  for (int round = 0; round < calls * kRoundsPerCall; ++round) {
     BATON_UNROLL for (int c = 0; c < kPeakChains; ++c) sums[c] = V::Fma(x, x, sums[c]);
   }
-  BATON_UNROLL for (int c = 0; c < kPeakChains; ++c) sums[c].Store(sink);
+  StoreSum(sums, sink);
   return 2.0 * calls * kRoundsPerCall * kPeakChains * V::kLanes;
 }
 
 template <typename V>
 double PeakInts(int calls, float* sink) {
   typename V::Ints sums[kPeakChains];
+  BATON_UNROLL for (int c = 0; c < kPeakChains; ++c) {
+    const int32_t start = c;
+    sums[c] = V::Ints::Broadcast(&start);
+  }
   const auto* const bytes = reinterpret_cast<const std::byte*>(sink);
-  BATON_UNROLL for (int c = 0; c < kPeakChains; ++c) sums[c] = V::Ints::Zero();
   const auto w = V::LoadBytes(bytes);
   const auto x = V::LoadFour(bytes);
-  for (int call = 0; call < calls * kRoundsPerCall; ++call) {
+  for (int round = 0; round < calls * kRoundsPerCall; ++round) {
     BATON_UNROLL for (int c = 0; c < kPeakChains; ++c) sums[c] = V::AddProducts(sums[c], w, x);
   }
-  BATON_UNROLL for (int c = 0; c < kPeakChains; ++c) sums[c].ToFloats().Store(sink);
+  V floats[kPeakChains];
+  BATON_UNROLL for (int c = 0; c < kPeakChains; ++c) floats[c] = sums[c].ToFloats();
+  StoreSum(floats, sink);
   return 2.0 * calls * kRoundsPerCall * kPeakChains * V::kLanes * 4;
 }
 
 template <typename V>
 double PeakPairs(int calls, float* sink) {
   V sums[kPeakChains];
+  BATON_UNROLL for (int c = 0; c < kPeakChains; ++c) sums[c] = V::Set(static_cast<float>(c));
   const auto* const bytes = reinterpret_cast<const std::byte*>(sink);
-  BATON_UNROLL for (int c = 0; c < kPeakChains; ++c) sums[c] = V::Load(sink);
   const auto w = V::LoadPairs(bytes);
   const auto x = V::BroadcastPair(bytes);
-  for (int call = 0; call < calls * kRoundsPerCall; ++call) {
+  for (int round = 0; round < calls * kRoundsPerCall; ++round) {
     BATON_UNROLL for (int c = 0; c < kPeakChains; ++c) sums[c] = V::AddPairProducts(sums[c], w, x);
   }
-  BATON_UNROLL for (int c = 0; c < kPeakChains; ++c) sums[c].Store(sink);
+  StoreSum(sums, sink);
   return 2.0 * calls * kRoundsPerCall * kPeakChains * V::kLanes * 2;
 }
 
@@ -59,7 +73,8 @@ void ReadThrough(const std::byte* data, size_t bytes, float* sink) {
   for (size_t at = 0; at < bytes / sizeof(float); at += 8 * V::kLanes) {
     BATON_UNROLL for (int i = 0; i < 8; ++i) largest[i] = V::Max(largest[i], V::Load(floats + at + i * V::kLanes));
   }
-  BATON_UNROLL for (int i = 0; i < 8; ++i) largest[i].Store(sink);
+  BATON_UNROLL for (int i = 1; i < 8; ++i) largest[0] = V::Max(largest[0], largest[i]);
+  largest[0].Store(sink);
 }
 
 }  // namespace baton::cpu

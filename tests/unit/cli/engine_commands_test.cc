@@ -1,0 +1,113 @@
+// Commands that run the engine in this process.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "fake_router.h"
+#include "tests/files.h"
+#include "tests/status_matchers.h"
+#include "tests/temp_folder.h"
+
+namespace baton {
+namespace {
+
+using testing::CliResult;
+using testing::RunCli;
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+std::string DemoModel() { return (testing::SourceFolder() / "models/demo-chat").string(); }
+
+CliResult BenchEngine(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"bench", "engine", "--model", DemoModel(), "--repeats", "1"});
+  return RunCli(arguments);
+}
+
+TEST(BenchEngineTest, MeasuresWhatWasAskedFor) {
+  const CliResult result = BenchEngine({"--prompt-tokens", "40", "--context-tokens", "8", "--sequences", "1,3",
+                                        "--output-tokens", "2", "--quantize", "int8", "--json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const json report = json::parse(result.out);
+  EXPECT_THAT(report["numerics_id"].get<std::string>(), HasSubstr("-bf16-to-q8_0/"));
+  for (const char* limit : {"read_bytes", "int8_operations", "f32_operations"}) EXPECT_GT(report["limits"][limit], 0);
+  ASSERT_EQ(report["measurements"].size(), 3);
+  EXPECT_EQ(report["measurements"][0]["work"], "prefill");
+  EXPECT_EQ(report["measurements"][0]["prompt_tokens"], 40);
+  EXPECT_EQ(report["measurements"][2]["work"], "decode");
+  EXPECT_EQ(report["measurements"][2]["sequences"], 3);
+  for (const json& measured : report["measurements"]) {
+    EXPECT_GT(measured["tokens_per_second"], 0);
+    double parts = 0;
+    for (const char* part : {"products", "attention", "kv", "element_wise", "sampling", "rest"}) {
+      EXPECT_GE(measured[part], 0) << part;
+      parts += measured[part].get<double>();
+    }
+    EXPECT_NEAR(parts, measured["step_seconds"], 1e-6);
+    EXPECT_GT(measured["products"], 0);
+  }
+}
+
+TEST(BenchEngineTest, TheTableHasALineForEachMeasurement) {
+  const CliResult result = BenchEngine({"--prompt-tokens", "9", "--sequences", "2", "--output-tokens", "1"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("prefill 9"));
+  EXPECT_THAT(result.out, HasSubstr("decode 2 after 128"));
+  EXPECT_THAT(result.out, HasSubstr("machine limits"));
+}
+
+TEST(BenchEngineTest, SaysWhatIsWrong) {
+  CliResult result = BenchEngine({"--prompt-tokens", "4096"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("the model has 2048 positions, the measurements would need 4096"));
+  result = BenchEngine({"--kernels", "sse"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("unknown kernels \"sse\""));
+  for (const char* sequences : {"", "0", "1,", "a", "-1", "99999"}) {
+    EXPECT_EQ(BenchEngine({"--sequences", sequences}).code, 2) << sequences;
+  }
+  result = BenchEngine({"--quantize", "int3"});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.err, HasSubstr("none, int8, int4"));
+  result = RunCli({"bench", "engine", "--model", "/nope"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("/nope"));
+}
+
+double PerplexityOf(const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = {"perplexity",
+                                    "--model",
+                                    DemoModel(),
+                                    "--text",
+                                    (testing::SourceFolder() / "tests/golden/demo/heldout.txt").string(),
+                                    "--json"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  const CliResult result = RunCli(words);
+  EXPECT_EQ(result.code, 0) << result.err;
+  return result.code == 0 ? json::parse(result.out)["perplexity"].get<double>() : 0;
+}
+
+TEST(PerplexityTest, QuantizedWeightsPredictAlmostAsWell) {
+  const double exact = PerplexityOf({});
+  EXPECT_GT(exact, 1.5);
+  EXPECT_LT(exact, 10);
+  EXPECT_NEAR(PerplexityOf({"--quantize", "int8"}) / exact, 1, 0.01);
+  EXPECT_NEAR(PerplexityOf({"--quantize", "int4"}) / exact, 1.05, 0.1);
+  EXPECT_NEAR(PerplexityOf({"--kv-dtype", "f32"}) / exact, 1, 0.005);
+}
+
+TEST(PerplexityTest, ATextMustFillAChunk) {
+  const testing::TempFolder folder;
+  folder.Write("short.txt", "Too short.");
+  const CliResult result =
+      RunCli({"perplexity", "--model", DemoModel(), "--text", (folder.path() / "short.txt").string()});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("expected at least a chunk of 512"));
+}
+
+}  // namespace
+}  // namespace baton
