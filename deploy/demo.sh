@@ -8,11 +8,11 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 usage() {
   cat <<EOF
-usage: deploy/demo.sh [--once] [--prompt TEXT] [--model DIR] [--port N]
+usage: deploy/demo.sh [--once] [--prompt TEXT] [--model PATH] [--port N]
 
   --once         answer one prompt and end; otherwise take more prompts, one per line, until Ctrl-C or Ctrl-D
   --prompt TEXT  the first prompt (default: "$prompt")
-  --model DIR    a model folder in Hugging Face form (default: the bundled demo model)
+  --model PATH   a model's folder in Hugging Face form or its GGUF file (default: the bundled demo model)
   --port N       the first of seven consecutive ports on the loopback (default: 8051, or \$BATON_PORT)
 
 With \$BATON_BIN set to a folder with Baton's binaries, nothing is installed or built.
@@ -43,8 +43,12 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-[ -d "$model" ] || die "--model $model: there is no such folder."
-[ -f "$model/config.json" ] || die "--model $model is not a model's folder: it has no config.json."
+[ -d "$model" ] || [ -f "$model" ] || die "--model $model: there is no such folder or file."
+if [ -f "$model" ]; then
+  [ "$(head -c 4 "$model" | tr -d '\0')" = GGUF ] || die "--model $model is not a GGUF file."
+else
+  [ -f "$model/config.json" ] || die "--model $model is not a model's folder: it has no config.json."
+fi
 if ! [[ $port =~ ^[1-9][0-9]{0,4}$ ]] || [ "$port" -gt 65529 ]; then
   die "--port $port: expected a number from 1 to 65529."
 fi

@@ -41,17 +41,21 @@ absl::StatusOr<HostPort> ParseAddress(absl::string_view option, const std::strin
   return absl::InvalidArgumentError(absl::StrCat(option, ": ", parsed.status().message()));
 }
 
-absl::Status CheckModelFolder(const std::string& model) {
+absl::Status CheckModel(const std::string& model) {
   if (model.empty()) {
-    return absl::InvalidArgumentError("model is not set, expected the folder of a model: --model DIR");
+    return absl::InvalidArgumentError(
+        "model is not set, expected the folder or the GGUF file of a model: --model PATH");
   }
   std::error_code error;
   const std::filesystem::file_type type = std::filesystem::status(model, error).type();
-  if (type == std::filesystem::file_type::directory) return absl::OkStatus();
+  if (type == std::filesystem::file_type::directory || type == std::filesystem::file_type::regular) {
+    return absl::OkStatus();
+  }
   const std::string what = type == std::filesystem::file_type::not_found ? "does not exist"
                            : type == std::filesystem::file_type::none    ? error.message()
-                                                                         : "is not a folder";
-  return absl::InvalidArgumentError(absl::StrCat("model ", model, ": ", what, ", expected the folder of a model"));
+                                                                         : "is neither";
+  return absl::InvalidArgumentError(
+      absl::StrCat("model ", model, ": ", what, ", expected the folder or the GGUF file of a model"));
 }
 
 absl::Status CheckCpus(const std::vector<int>& cpus, int threads) {
@@ -94,8 +98,9 @@ absl::StatusOr<std::string> ReadSecret(const std::string& file) {
 }  // namespace
 
 void WorkerOptions::AddTo(OptionSet& set) {
-  set.Add("model", &model, "folder of the model, in Hugging Face form (required)");
-  set.Add("model-name", &model_name, "name that clients ask for (default: the folder's name)");
+  set.Add("model", &model,
+          "folder of the model, in Hugging Face form, or its GGUF file, of a split one the first (required)");
+  set.Add("model-name", &model_name, "name that clients ask for (default: that of the folder or file)");
   set.Add("worker-id", &worker_id, "name in logs, metrics and status (default: <role>-<host>-<port>)");
   set.Add("listen", &listen, "host:port for gRPC, from the router");
   set.Add("metrics-listen", &metrics_listen, "host:port for http /metrics; empty: not served");
@@ -132,7 +137,7 @@ void WorkerOptions::AddTo(OptionSet& set) {
 }
 
 absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {
-  BATON_RETURN_IF_ERROR(CheckModelFolder(model));
+  BATON_RETURN_IF_ERROR(CheckModel(model));
   BATON_ASSIGN_OR_RETURN(const HostPort address, ParseAddress("listen", listen));
   if (!metrics_listen.empty()) BATON_RETURN_IF_ERROR(ParseAddress("metrics-listen", metrics_listen).status());
   if (max_message_bytes.bytes < kMinMessageBytes || max_message_bytes.bytes > kMaxMessageBytes) {
@@ -140,7 +145,8 @@ absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {
                                                    kMinMessageBytes, " to ", kMaxMessageBytes));
   }
   if (model_name.empty()) {
-    model_name = std::filesystem::weakly_canonical(model).filename().string();
+    const std::filesystem::path path = std::filesystem::weakly_canonical(model);
+    model_name = (path.extension() == ".gguf" ? path.stem() : path.filename()).string();
   }
   if (worker_id.empty()) worker_id = absl::StrCat(std::string(role), "-", HostName(), "-", address.port);
   if (threads == 0) threads = cpus.empty() ? UsableCpus() : static_cast<int>(cpus.size());

@@ -17,8 +17,8 @@
 namespace baton {
 
 struct WorkerOptions {
-  std::string model;       // folder
-  std::string model_name;  // default: the folder's name
+  std::string model;       // folder or GGUF file
+  std::string model_name;  // default: that of the folder or file
   std::string worker_id;   // default: "<role>-<host>-<port>"
   std::string listen;
   std::string metrics_listen;

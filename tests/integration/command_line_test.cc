@@ -113,7 +113,7 @@ TEST_F(CommandLineTest, ATimeoutIsNamed) {
 TEST_F(CommandLineTest, WorkersRefuseOptionsThatDoNotFit) {
   const std::string model = "--model=" + (SourceFolder() / "models/demo-chat").string();
   const std::pair<std::vector<std::string>, std::string> cases[] = {
-      {{"--model=/nope"}, "model /nope: does not exist, expected the folder of a model\n"},
+      {{"--model=/nope"}, "model /nope: does not exist, expected the folder or the GGUF file of a model\n"},
       {{"--model=" + (SourceFolder() / "LICENSE").string()}, "LICENSE: is not a folder"},
       {{model, "--cpus=0,0"}, "cpus names CPU 0 twice"},
       {{model, "--cpus=0-1"},
@@ -132,7 +132,7 @@ TEST_F(CommandLineTest, WorkersRefuseOptionsThatDoNotFit) {
 TEST_F(CommandLineTest, HelpShowsEachDefaultOnce) {
   const auto worker = Start(BinaryFolder() / "baton-decode", {"--help"});
   EXPECT_EQ(ExitCode(*worker), 0);
-  EXPECT_THAT(Output(), HasSubstr("name that clients ask for (default: the folder's name)\n"));
+  EXPECT_THAT(Output(), HasSubstr("name that clients ask for (default: that of the folder or file)\n"));
   EXPECT_THAT(Output(), HasSubstr("(required)\n"));
   EXPECT_THAT(Output(), Not(HasSubstr("(default: none)")));
 }
@@ -299,7 +299,7 @@ TEST_F(DemoTest, SigtermEndsItWhileItWaitsForAPrompt) {
 TEST_F(DemoTest, AModelFolderThatIsNoneIsNamed) {
   const auto demo = StartDemo({"--once", "--model", "/nope"}, "9500");
   EXPECT_EQ(ExitCode(*demo), 1);
-  EXPECT_THAT(Output(), HasSubstr("--model /nope: there is no such folder"));
+  EXPECT_THAT(Output(), HasSubstr("--model /nope: there is no such folder or file"));
   const std::string no_model = SourceFolder() / "deploy";
   const auto other = StartDemo({"--once", "--model", no_model}, "9500");
   EXPECT_EQ(ExitCode(*other), 1);
