@@ -201,31 +201,44 @@ constexpr TensorName kLayerTensors[] = {
     {"ffn_down.weight", "mlp.down_proj.weight"},
 };
 
-std::string_view Translate(std::span<const TensorName> names, std::string_view gguf) {
-  const auto found = std::find_if(names.begin(), names.end(), [&](const TensorName& n) { return n.gguf == gguf; });
-  return found == names.end() ? std::string_view() : found->hugging_face;
+enum class Naming : uint8_t { kGguf, kHuggingFace };
+
+std::string_view NameIn(Naming naming, const TensorName& name) {
+  return naming == Naming::kGguf ? name.gguf : name.hugging_face;
 }
 
+// The other name of what `from` calls `name`; empty when there is none.
+std::string_view Translate(std::span<const TensorName> names, Naming from, std::string_view name) {
+  const auto found =
+      std::find_if(names.begin(), names.end(), [&](const TensorName& n) { return NameIn(from, n) == name; });
+  if (found == names.end()) return {};
+  return NameIn(from == Naming::kGguf ? Naming::kHuggingFace : Naming::kGguf, *found);
+}
+
+constexpr std::string_view LayerPrefix(Naming naming) { return naming == Naming::kGguf ? "blk." : "model.layers."; }
+
 // "blk.12.attn_q.weight" is layer 12 and "attn_q.weight".
-std::optional<std::pair<int, std::string_view>> SplitLayerName(std::string_view name) {
-  constexpr std::string_view kPrefix = "blk.";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  name.remove_prefix(kPrefix.size());
+std::optional<std::pair<int, std::string_view>> SplitLayerName(Naming naming, std::string_view name) {
+  if (!name.starts_with(LayerPrefix(naming))) return std::nullopt;
+  name.remove_prefix(LayerPrefix(naming).size());
   int layer = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
   if (error != std::errc() || end == name.data() + name.size() || *end != '.') return std::nullopt;
   return std::pair(layer, name.substr(end + 1 - name.data()));
 }
 
-std::string HuggingFaceName(std::string_view gguf) {
-  std::string_view name = Translate(kModelTensors, gguf);
-  if (!name.empty()) return std::string(name);
-  const auto layer = SplitLayerName(gguf);
-  if (layer) name = Translate(kLayerTensors, layer->second);
-  return name.empty() ? std::string(gguf) : Concat("model.layers.", layer->first, ".", name);
+std::string Rename(Naming from, std::string_view name) {
+  const Naming to = from == Naming::kGguf ? Naming::kHuggingFace : Naming::kGguf;
+  std::string_view other = Translate(kModelTensors, from, name);
+  if (!other.empty()) return std::string(other);
+  const auto layer = SplitLayerName(from, name);
+  if (layer) other = Translate(kLayerTensors, from, layer->second);
+  return other.empty() ? std::string(name) : Concat(LayerPrefix(to), layer->first, ".", other);
 }
 
 }  // namespace
+
+std::string GgufTensorName(std::string_view hugging_face) { return Rename(Naming::kHuggingFace, hugging_face); }
 
 absl::StatusOr<std::string> GgufConfigJson(const GgufModel& model) { return ConfigConverter(model).Convert(); }
 
@@ -244,7 +257,7 @@ std::vector<Tensor> GgufTensors(const GgufModel& model) {
   for (const Tensor& tensor : model.tensors) {
     if (tensor.name == kRopeFactors) continue;
     Tensor& renamed = tensors.emplace_back(tensor);
-    renamed.name = HuggingFaceName(tensor.name);
+    renamed.name = Rename(Naming::kGguf, tensor.name);
     if (interleaved && renamed.name.ends_with(".q_proj.weight")) renamed.interleaved_heads = static_cast<int>(heads);
     if (interleaved && renamed.name.ends_with(".k_proj.weight")) renamed.interleaved_heads = static_cast<int>(kv_heads);
   }

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,6 +19,9 @@ absl::StatusOr<std::string> GgufConfigJson(const GgufModel& model);
 // The model's tensors under the names of a Hugging Face checkpoint; a name without a counterpart stays. q and k of
 // Llama are marked as interleaved. Without rope_freqs.weight: config.json says it.
 std::vector<Tensor> GgufTensors(const GgufModel& model);
+
+// What GGUF files call a tensor of a Hugging Face checkpoint; a name without a counterpart stays.
+std::string GgufTensorName(std::string_view hugging_face);
 
 // The texts that LoadTextAssets (model_folder.h) finds in a folder: tokenizer.json, tokenizer_config.json and
 // generation_config.json. Byte-level BPE.

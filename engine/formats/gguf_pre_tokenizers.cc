@@ -39,6 +39,14 @@ const GgufPreTokenizer* FindGgufPreTokenizer(std::string_view name) {
   return nullptr;
 }
 
+std::string_view NameGgufPreTokenizer(const std::vector<std::string>& patterns, bool gpt2_words, bool nfc) {
+  for (const GgufPreTokenizer& pre : All()) {
+    const bool same = std::equal(patterns.begin(), patterns.end(), pre.patterns.begin(), pre.patterns.end());
+    if (same && pre.gpt2_words == gpt2_words && pre.nfc == nfc) return pre.names.front();
+  }
+  return {};
+}
+
 std::string GgufPreTokenizerNames() {
   std::string text;
   for (const GgufPreTokenizer& pre : All()) {

@@ -21,6 +21,7 @@ using testing::Fails;
 using testing::GgufBuilder;
 using testing::kInvalid;
 
+// The result refers to `file`.
 absl::StatusOr<GgufFile> ParseFile(const std::string& file) {
   return ParseGguf(std::as_bytes(std::span(file)), "m.gguf");
 }
@@ -52,7 +53,8 @@ TEST(ParseGguf, FindsEveryTensorWithItsBytes) {
 TEST(ParseGguf, TensorsMayLieInAnyOrder) {
   GgufBuilder builder;
   builder.Tensor("a", {1}, 0, 64).Tensor("b", {1}, 0, 0);
-  ASSERT_OK_AND_ASSIGN(const GgufFile file, ParseFile(builder.File("bbbb" + std::string(60, '\0') + "aaaa")));
+  const std::string bytes = builder.File("bbbb" + std::string(60, '\0') + "aaaa");
+  ASSERT_OK_AND_ASSIGN(const GgufFile file, ParseFile(bytes));
   EXPECT_EQ(DataOf(file.tensors[0]), "aaaa");
   EXPECT_EQ(DataOf(file.tensors[1]), "bbbb");
 }
@@ -60,7 +62,8 @@ TEST(ParseGguf, TensorsMayLieInAnyOrder) {
 TEST(ParseGguf, ReadsVersion2AndAnotherAlignment) {
   GgufBuilder builder(2);
   builder.Uint32("general.alignment", 64).Tensor("a", {1}, 0, 64);
-  ASSERT_OK_AND_ASSIGN(const GgufFile file, ParseFile(builder.File(std::string(64, '\0') + "aaaa", 64)));
+  const std::string bytes = builder.File(std::string(64, '\0') + "aaaa", 64);
+  ASSERT_OK_AND_ASSIGN(const GgufFile file, ParseFile(bytes));
   EXPECT_EQ(DataOf(file.tensors[0]), "aaaa");
 }
 
