@@ -23,6 +23,7 @@ int RunBaton(int argc, const char* const* argv, const Console& console) {
   AddBenchCommand(app, console, &chosen);
   AddPerplexityCommand(app, console, &chosen);
   AddModelsCommand(app, console, &chosen);
+  AddQuantizeCommand(app, console, &chosen);
   try {
     app.parse(ReversedArguments(argc, argv));
   } catch (const CLI::ParseError& error) {

@@ -24,6 +24,7 @@ void AddBenchCommand(CLI::App& app, const Console& console, Command* chosen);
 void AddBenchEngineCommand(CLI::App& bench, const Console& console, Command* chosen);
 void AddPerplexityCommand(CLI::App& app, const Console& console, Command* chosen);
 void AddModelsCommand(CLI::App& app, const Console& console, Command* chosen);
+void AddQuantizeCommand(CLI::App& app, const Console& console, Command* chosen);
 
 // Says on stderr what went wrong with `command`, unless it was an interrupt; the exit code for it: `code`, or that of
 // an interrupt.

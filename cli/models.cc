@@ -11,6 +11,8 @@
 #include "absl/time/time.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
+#include "cli/model_report.h"
+#include "cli/models/inspect_model.h"
 #include "cli/models/make_model.h"
 #include "common/strings.h"
 
@@ -85,11 +87,38 @@ void AddMakeCommand(CLI::App& models, const Console& console, Command* chosen) {
       [flags, &console, chosen] { *chosen = [flags, &console] { return RunModelsMake(*flags, console); }; });
 }
 
+struct InspectFlags {
+  std::string path;
+  bool json = false;
+};
+
+int RunModelsInspect(const InspectFlags& flags, const Console& console) {
+  const absl::StatusOr<ModelReport> report = InspectModel(flags.path);
+  if (!report.ok()) return Report(console, "models inspect", report.status());
+  *console.out << (flags.json ? absl::StrCat(ToJson(flags.path, *report), "\n") : ToText(flags.path, *report))
+               << std::flush;
+  return kExitOk;
+}
+
+void AddInspectCommand(CLI::App& models, const Console& console, Command* chosen) {
+  CLI::App& command = *models.add_subcommand(
+      "inspect", "What is in a model, and how many tokens its KV cache holds in how much memory.");
+  command.footer(
+      "The memory is that of the weights, as the file has them, and the KV cache; a worker takes some more to compute "
+      "in.");
+  const auto flags = std::make_shared<InspectFlags>();
+  command.add_option("PATH", flags->path, "the model's folder, in Hugging Face form, or its GGUF file")->required();
+  command.add_flag("--json", flags->json, "one JSON line instead of the text");
+  command.callback(
+      [flags, &console, chosen] { *chosen = [flags, &console] { return RunModelsInspect(*flags, console); }; });
+}
+
 }  // namespace
 
 void AddModelsCommand(CLI::App& app, const Console& console, Command* chosen) {
   CLI::App& models = *app.add_subcommand("models", "Makes models, and says what is in them. Needs no router.");
   models.require_subcommand(1);
+  AddInspectCommand(models, console, chosen);
   AddMakeCommand(models, console, chosen);
 }
 

@@ -7,12 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "cli/models/gguf_metadata.h"
 #include "cli/models/random_weights.h"
+#include "cli/models/row_stream.h"
 #include "cli/models/synthetic_vocabulary.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
@@ -25,8 +26,7 @@ namespace baton {
 namespace {
 
 constexpr float kRmsNormEps = 1e-5f;
-constexpr float kDeviation = 0.02f;       // what most models start their training with
-constexpr size_t kChunkValues = 1 << 22;  // made at a time, by all threads
+constexpr float kDeviation = 0.02f;  // what most models start their training with
 constexpr std::string_view kRopeFactorsTensor = "rope_freqs.weight";
 
 struct Weight {
@@ -66,42 +66,35 @@ std::vector<Weight> WeightsOf(const ModelPreset& p) {
   return weights;
 }
 
-// llama.cpp's numbers for what most tensors of a file are.
-uint32_t FileType(TensorType type) {
-  switch (type) {
-    case TensorType::kF16:
-      return 1;
-    case TensorType::kBF16:
-      return 32;
-    case TensorType::kQ8_0:
-      return 7;
-    case TensorType::kQ4_0:
-      return 2;
-    default:
-      return 0;
+ModelConfig ConfigOf(const ModelPreset& p) {
+  ModelConfig config;
+  config.hidden_size = p.hidden_size;
+  config.layers = p.layers;
+  config.heads = p.heads;
+  config.kv_heads = p.kv_heads;
+  config.head_dim = p.head_dim;
+  config.ffn_size = p.ffn_size;
+  config.vocab_size = p.vocab_size;
+  config.max_positions = p.max_positions;
+  config.rms_norm_eps = kRmsNormEps;
+  config.tied_embeddings = p.tied_embeddings;
+  config.rope.theta = p.rope_theta;
+  if (p.rope_scaling) {
+    config.rope.scaling = RopeConfig::Scaling::kLlama3;
+    config.rope.factor = p.rope_scaling->factor;
+    config.rope.low_freq_factor = p.rope_scaling->low_freq_factor;
+    config.rope.high_freq_factor = p.rope_scaling->high_freq_factor;
+    config.rope.original_max_position = p.rope_scaling->original_max_position;
   }
+  return config;
 }
 
 GgufHeader Metadata(const MakeModelOptions& options) {
-  const ModelPreset& p = options.preset;
-  const SyntheticVocabulary vocabulary = MakeSyntheticVocabulary(p.vocab_size);
+  const SyntheticVocabulary vocabulary = MakeSyntheticVocabulary(options.preset.vocab_size);
   GgufHeader header;
-  header.AddString("general.architecture", "llama");
-  header.AddString("general.name", Concat("random ", p.name, " ", options.seed));
-  header.AddUint32("general.file_type", FileType(options.type));
-  header.AddUint32("general.quantization_version", 2);
-  header.AddUint32("llama.context_length", p.max_positions);
-  header.AddUint32("llama.embedding_length", p.hidden_size);
-  header.AddUint32("llama.block_count", p.layers);
-  header.AddUint32("llama.feed_forward_length", p.ffn_size);
-  header.AddUint32("llama.attention.head_count", p.heads);
-  header.AddUint32("llama.attention.head_count_kv", p.kv_heads);
-  header.AddUint32("llama.attention.key_length", p.head_dim);
-  header.AddUint32("llama.attention.value_length", p.head_dim);
-  header.AddUint32("llama.rope.dimension_count", p.head_dim);
-  header.AddFloat32("llama.rope.freq_base", static_cast<float>(p.rope_theta));
-  header.AddFloat32("llama.attention.layer_norm_rms_epsilon", kRmsNormEps);
-  header.AddUint32("llama.vocab_size", p.vocab_size);
+  AddConfig(ConfigOf(options.preset), header);
+  AddFileType(options.type, header);
+  header.AddString("general.name", Concat("random ", options.preset.name, " ", options.seed));
   header.AddString("tokenizer.ggml.model", "gpt2");
   header.AddString("tokenizer.ggml.pre", "llama-bpe");
   header.AddStrings("tokenizer.ggml.tokens", vocabulary.tokens);
@@ -112,15 +105,6 @@ GgufHeader Metadata(const MakeModelOptions& options) {
   header.AddBool("tokenizer.ggml.add_bos_token", true);
   header.AddString("tokenizer.chat_template", vocabulary.chat_template);
   return header;
-}
-
-// Runs task(0) ... task(count - 1) at once.
-void RunThreads(int count, const std::function<void(int)>& task) {
-  std::vector<std::thread> threads;
-  threads.reserve(count - 1);
-  for (int i = 1; i < count; ++i) threads.emplace_back(task, i);
-  task(0);
-  for (std::thread& thread : threads) thread.join();
 }
 
 // Which row of the weight as Hugging Face has it is row `row` of a file.
@@ -137,27 +121,20 @@ using Write = std::function<absl::Status(std::span<const std::byte>)>;
 absl::Status WriteWeight(const MakeModelOptions& options, const Weight& weight, uint64_t index, TensorType type,
                          const Write& write) {
   const int64_t cols = weight.shape.back();
-  const int64_t rows = Count(weight.shape) / cols;
   const bool interleaved = options.format == ModelFormat::kGguf;
-  const int64_t chunk_rows = std::max<int64_t>(1, static_cast<int64_t>(kChunkValues) / cols);
-  const size_t row_bytes = BytesOf(type, cols);
-  std::vector<std::byte> chunk(std::min(chunk_rows, rows) * row_bytes);
-  for (int64_t begin = 0; begin < rows; begin += chunk_rows) {
-    const int64_t count = std::min(chunk_rows, rows - begin);
-    const int threads = static_cast<int>(std::min<int64_t>(options.threads, count));
-    RunThreads(threads, [&](int thread) {
-      std::vector<float> values(cols, 1.0f);
-      for (int64_t row = thread; row < count; row += threads) {
-        if (weight.deviation > 0) {
-          FillRandomRow(options.seed, index, LogicalRow(weight, begin + row, interleaved), weight.deviation, values);
-        }
-        const bool encoded = EncodeBlocks(type, values, chunk.data() + row * row_bytes);
-        static_cast<void>(encoded);  // values this small are in the range of any type
-      }
-    });
-    BATON_RETURN_IF_ERROR(write(std::span(chunk).first(count * row_bytes)));
-  }
-  return absl::OkStatus();
+  RowStream stream;
+  stream.rows = Count(weight.shape) / cols;
+  stream.row_bytes = BytesOf(type, cols);
+  stream.threads = options.threads;
+  stream.make = [&](int64_t row, std::span<std::byte> out) {
+    std::vector<float> values(cols, 1.0f);
+    if (weight.deviation > 0) {
+      FillRandomRow(options.seed, index, LogicalRow(weight, row, interleaved), weight.deviation, values);
+    }
+    return EncodeBlocks(type, values, out.data());
+  };
+  stream.write = write;
+  return StreamRows(stream);
 }
 
 absl::Status CheckAbsent(const std::filesystem::path& path) {
@@ -171,9 +148,8 @@ absl::StatusOr<uint64_t> WriteGguf(const MakeModelOptions& options, const std::v
   GgufHeader header = Metadata(options);
   const auto type_of = [&](const Weight& weight) { return weight.shape.size() == 1 ? TensorType::kF32 : options.type; };
   for (const Weight& weight : weights) header.AddTensor(weight.name, weight.shape, type_of(weight));
-  std::vector<float> factors;
-  if (options.preset.rope_scaling) {
-    factors = Llama3RopeFactors(*options.preset.rope_scaling, options.preset.rope_theta, options.preset.head_dim);
+  const std::vector<float> factors = RopeFactors(ConfigOf(options.preset));
+  if (!factors.empty()) {
     header.AddTensor(kRopeFactorsTensor, {static_cast<int64_t>(factors.size())}, TensorType::kF32);
   }
   BATON_ASSIGN_OR_RETURN(GgufWriter writer, GgufWriter::Create(path, header));
@@ -195,9 +171,8 @@ absl::StatusOr<uint64_t> WriteText(const std::filesystem::path& path, std::strin
 
 // config.json and the texts of the tokenizer: those that the same model in GGUF would be read as.
 absl::StatusOr<std::map<std::string, std::string>> FolderTexts(const MakeModelOptions& options, GgufModel& model) {
-  std::vector<float> factors;
-  if (options.preset.rope_scaling) {
-    factors = Llama3RopeFactors(*options.preset.rope_scaling, options.preset.rope_theta, options.preset.head_dim);
+  const std::vector<float> factors = RopeFactors(ConfigOf(options.preset));
+  if (!factors.empty()) {
     Tensor& tensor = model.tensors.emplace_back();
     tensor.name = kRopeFactorsTensor;
     tensor.type = TensorType::kF32;
@@ -205,7 +180,7 @@ absl::StatusOr<std::map<std::string, std::string>> FolderTexts(const MakeModelOp
   }
   BATON_ASSIGN_OR_RETURN(auto texts, GgufTextAssets(model));
   BATON_ASSIGN_OR_RETURN(texts["config.json"], GgufConfigJson(model));
-  if (options.preset.rope_scaling) model.tensors.pop_back();
+  if (!factors.empty()) model.tensors.pop_back();
   return texts;
 }
 

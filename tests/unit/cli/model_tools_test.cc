@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/models/inspect_model.h"
 #include "cli/models/make_model.h"
+#include "cli/models/quantize_model.h"
 #include "cli/models/random_weights.h"
 #include "cli/models/synthetic_vocabulary.h"
 #include "engine/formats/block_codec.h"
@@ -17,6 +19,7 @@
 #include "engine/tokenizer/tokenizer.h"
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"
+#include "tests/tiny_models.h"
 
 namespace baton {
 namespace {
@@ -155,6 +158,111 @@ TEST(MakeModel, RefusesWhatCannotBe) {
       Fails(MakeModel(options, folder.path() / "m.gguf"), absl::StatusCode::kAlreadyExists, "m.gguf: exists already"));
   EXPECT_TRUE(Fails(MakeModel(options, folder.path() / "none" / "m.gguf"), absl::StatusCode::kNotFound,
                     "m.gguf: cannot be created"));
+}
+
+TEST(QuantizeModel, MakesTheSameOfAFolderAndOfAFile) {
+  const testing::TempFolder folder;
+  MakeModelOptions options = {.preset = SmallPreset(), .type = TensorType::kBF16};
+  ASSERT_OK(MakeModel(options, folder.path() / "m.gguf"));
+  options.format = ModelFormat::kSafetensors;
+  ASSERT_OK(MakeModel(options, folder.path() / "m"));
+  for (const TensorType type : {TensorType::kQ8_0, TensorType::kQ4_0}) {
+    const std::filesystem::path a = folder.path() / (std::string(InfoOf(type).name) + "-a.gguf");
+    const std::filesystem::path b = folder.path() / (std::string(InfoOf(type).name) + "-b.gguf");
+    ASSERT_OK_AND_ASSIGN(const QuantizedModel from_file, QuantizeModel(folder.path() / "m.gguf", a, {type, 2}));
+    ASSERT_OK(QuantizeModel(folder.path() / "m", b, {type, 1}));
+    EXPECT_EQ(from_file.matrices, 2 + 2 * 7);
+    EXPECT_EQ(from_file.bytes, std::filesystem::file_size(a));
+    ASSERT_OK_AND_ASSIGN(const Checkpoint x, Checkpoint::Open(a));
+    ASSERT_OK_AND_ASSIGN(const Checkpoint y, Checkpoint::Open(b));
+    ASSERT_EQ(x.tensors().size(), y.tensors().size());
+    for (size_t t = 0; t < x.tensors().size(); ++t) {
+      EXPECT_EQ(x.tensors()[t].name, y.tensors()[t].name);
+      EXPECT_EQ(x.tensors()[t].type, y.tensors()[t].type);
+      EXPECT_EQ(x.tensors()[t].interleaved_heads, y.tensors()[t].interleaved_heads);
+      EXPECT_EQ(ValuesOf(x.tensors()[t]), ValuesOf(y.tensors()[t])) << x.tensors()[t].name;
+    }
+    ASSERT_OK_AND_ASSIGN(const ModelText config_a, LoadConfigJson(a));
+    ASSERT_OK_AND_ASSIGN(const ModelText config_b, LoadConfigJson(b));
+    EXPECT_EQ(config_a.text, config_b.text);
+    ASSERT_OK_AND_ASSIGN(const auto texts_a, LoadTextAssets(a));
+    ASSERT_OK_AND_ASSIGN(const auto texts_b, LoadTextAssets(b));
+    EXPECT_EQ(texts_a, texts_b);
+  }
+}
+
+TEST(QuantizeModel, TheDemoModelKeepsItsTokenizer) {
+  const testing::TempFolder folder;
+  const std::filesystem::path quantized = folder.path() / "q.gguf";
+  ASSERT_OK(QuantizeModel(testing::DemoModel("demo-chat"), quantized, {TensorType::kQ8_0, 2}));
+  ASSERT_OK_AND_ASSIGN(const auto texts, LoadTextAssets(quantized));
+  ASSERT_OK_AND_ASSIGN(const auto original, LoadTextAssets(testing::DemoModel("demo-chat")));
+  const auto create = [](const auto& t) {
+    return *Tokenizer::Create(t.at("tokenizer.json"), t.at("tokenizer_config.json"));
+  };
+  for (const std::string text : {"Hello, it's 12345!", "<|user|>naïve 東京<|end|>", ""}) {
+    EXPECT_EQ(*create(texts)->Encode(text, true), *create(original)->Encode(text, true));
+  }
+  EXPECT_NE(texts.at("tokenizer_config.json").find("add_generation_prompt"), std::string::npos);
+  EXPECT_NE(texts.at("generation_config.json").find("[4091,4095]"), std::string::npos);
+
+  // Each value within half a step of what it was.
+  ASSERT_OK_AND_ASSIGN(const Checkpoint x, Checkpoint::Open(quantized));
+  ASSERT_OK_AND_ASSIGN(const Checkpoint y, Checkpoint::Open(testing::DemoModel("demo-chat")));
+  const std::string name = "model.layers.3.mlp.down_proj.weight";
+  const std::vector<float> values = ValuesOf(*x.Find(name));
+  const std::vector<float> expected = ValuesOf(*y.Find(name));
+  for (size_t block = 0; block < values.size(); block += 32) {
+    float greatest = 0;
+    for (size_t i = block; i < block + 32; ++i) greatest = std::max(greatest, std::fabs(expected[i]));
+    for (size_t i = block; i < block + 32; ++i) EXPECT_NEAR(values[i], expected[i], greatest / 127 * 0.51f);
+  }
+}
+
+TEST(QuantizeModel, RefusesByTheTensorsName) {
+  const testing::TempFolder folder;
+  ModelPreset preset = SmallPreset();
+  preset.ffn_size = 100;
+  ASSERT_OK(MakeModel({.preset = preset, .type = TensorType::kF32}, folder.path() / "m.gguf"));
+  const std::filesystem::path out = folder.path() / "q.gguf";
+  EXPECT_TRUE(
+      Fails(QuantizeModel(folder.path() / "m.gguf", out, {}), kInvalid,
+            "m.gguf: tensor blk.0.ffn_down.weight: expected rows of a multiple of 32 values for Q8_0, got 100"));
+  EXPECT_FALSE(std::filesystem::exists(out));
+  EXPECT_TRUE(Fails(QuantizeModel(folder.path() / "none", out, {}), absl::StatusCode::kNotFound, "config.json"));
+  EXPECT_TRUE(Fails(QuantizeModel(folder.path() / "none.gguf", out, {}), absl::StatusCode::kNotFound, "none.gguf"));
+  EXPECT_TRUE(Fails(QuantizeModel(folder.path() / "none", folder.path() / "m.gguf", {}),
+                    absl::StatusCode::kAlreadyExists, "m.gguf: exists already"));
+}
+
+TEST(InspectModel, CountsTensorsAndTokens) {
+  const testing::TempFolder folder;
+  ASSERT_OK_AND_ASSIGN(const MadeModel made,
+                       MakeModel({.preset = SmallPreset(), .type = TensorType::kQ8_0}, folder.path() / "m.gguf"));
+  ASSERT_OK_AND_ASSIGN(const ModelReport report, InspectModel(folder.path() / "m.gguf"));
+  EXPECT_EQ(report.format, "gguf");
+  EXPECT_EQ(report.total.parameters, made.parameters);
+  EXPECT_EQ(report.total.tensors, 1 + 2 * 9 + 2);
+  ASSERT_EQ(report.types.size(), 2U);
+  EXPECT_EQ(report.types[0].type, "Q8_0");
+  EXPECT_EQ(report.types[0].tensors, 2 + 2 * 7);
+  EXPECT_EQ(report.types[1].bytes, 5 * 64 * 4);
+  ASSERT_TRUE(report.config.has_value());
+  EXPECT_EQ(report.config->rope.scaling, RopeConfig::Scaling::kLlama3);
+  EXPECT_EQ(KvBytesPerToken(*report.config, DType::kBF16), 2 * 2 * 2 * 16 * 2);
+  EXPECT_EQ(TokensThatFit(report, DType::kBF16, report.total.bytes), 0U);
+  EXPECT_EQ(TokensThatFit(report, DType::kBF16, report.total.bytes + 2560), 10U);
+}
+
+TEST(InspectModel, SaysWhyAModelCannotBeServed) {
+  const testing::TempFolder folder;
+  folder.CopyFrom(testing::TinyModel("llama_gqa"));
+  folder.Write("config.json", R"({"architectures": ["OtherForCausalLM"]})");
+  ASSERT_OK_AND_ASSIGN(const ModelReport report, InspectModel(folder.path()));
+  EXPECT_FALSE(report.config.has_value());
+  EXPECT_TRUE(Fails(report.config_status, absl::StatusCode::kUnimplemented, "OtherForCausalLM"));
+  EXPECT_GT(report.total.bytes, 0U);
+  EXPECT_TRUE(Fails(InspectModel(folder.path() / "none"), absl::StatusCode::kNotFound, "model.safetensors"));
 }
 
 }  // namespace

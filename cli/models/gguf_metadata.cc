@@ -1,0 +1,211 @@
+#include "cli/models/gguf_metadata.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "common/status_macros.h"
+#include "common/strings.h"
+#include "engine/formats/generation_config.h"
+#include "engine/formats/gguf_pre_tokenizers.h"
+#include "engine/formats/json.h"
+#include "engine/formats/rope_factors.h"
+#include "engine/tokenizer/tokenizer.h"
+#include "engine/tokenizer/tokenizer_config.h"
+
+namespace baton {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int32_t kNormalType = 1;
+constexpr int32_t kControlType = 3;
+constexpr int32_t kUserDefinedType = 4;
+constexpr int32_t kUnusedType = 5;
+
+// How tokenizer.json cuts a text into words.
+struct Words {
+  std::vector<std::string> patterns;
+  bool gpt2_words = false;
+};
+
+absl::Status Unsupported(std::string_view what) {
+  return absl::UnimplementedError(Concat("tokenizer.json: ", what, " has no counterpart in GGUF"));
+}
+
+// `json` was accepted by Tokenizer::Create, so that its fields are of the right types.
+absl::Status ReadWords(const Json& json, Words& words) {
+  const std::string type = json.value("type", "");
+  if (type == "Sequence") {
+    for (const Json& step : json["pretokenizers"]) BATON_RETURN_IF_ERROR(ReadWords(step, words));
+  } else if (type == "Split") {
+    const bool plain = json.value("behavior", "") == "Isolated" && !json.value("invert", false);
+    if (!plain || !json["pattern"].contains("Regex")) return Unsupported("this pre_tokenizer");
+    words.patterns.push_back(json["pattern"]["Regex"]);
+  } else {  // ByteLevel
+    if (json.value("add_prefix_space", true)) return Unsupported("add_prefix_space");
+    words.gpt2_words = json.value("use_regex", true);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> PreTokenizerName(const Json& tokenizer) {
+  Words words;
+  BATON_RETURN_IF_ERROR(ReadWords(tokenizer["pre_tokenizer"], words));
+  const bool nfc = tokenizer.contains("normalizer") && !tokenizer["normalizer"].is_null();
+  const std::string_view name = NameGgufPreTokenizer(words.patterns, words.gpt2_words, nfc);
+  if (name.empty()) return Unsupported("this pre_tokenizer");
+  return std::string(name);
+}
+
+struct Token {
+  std::string text;
+  int32_t type = kUnusedType;
+};
+
+absl::StatusOr<std::vector<Token>> ReadTokens(const Json& tokenizer, int vocab_size) {
+  std::vector<Token> tokens(vocab_size);
+  for (int id = 0; id < vocab_size; ++id) tokens[id].text = Concat("[PAD", id, "]");  // llama.cpp's, too
+  const auto set = [&](int64_t id, const std::string& text, int32_t type) {
+    if (id < vocab_size) tokens[id] = {text, type};
+    return id < vocab_size ? absl::OkStatus()
+                           : absl::InvalidArgumentError(Concat("tokenizer.json: token ", id, " is past the ",
+                                                               vocab_size, " of the embedding"));
+  };
+  for (const auto& [text, id] : tokenizer["model"]["vocab"].items()) {
+    BATON_RETURN_IF_ERROR(set(id.get<int64_t>(), text, kNormalType));
+  }
+  if (!tokenizer.contains("added_tokens")) return tokens;
+  for (const Json& added : tokenizer["added_tokens"]) {
+    const int32_t type = added.value("special", false) ? kControlType : kUserDefinedType;
+    BATON_RETURN_IF_ERROR(set(added["id"].get<int64_t>(), added["content"], type));
+  }
+  return tokens;
+}
+
+std::vector<std::string> ReadMerges(const Json& tokenizer) {
+  std::vector<std::string> merges;
+  for (const Json& merge : tokenizer["model"]["merges"]) {
+    merges.push_back(merge.is_string() ? merge.get<std::string>()
+                                       : Concat(merge[0].get<std::string>(), " ", merge[1].get<std::string>()));
+  }
+  return merges;
+}
+
+// The tokens by role, and whether they are put around a text.
+absl::Status AddSpecialTokens(const Tokenizer& tokenizer, const TokenizerConfig& config,
+                              const GenerationConfig& generation, GgufHeader& header) {
+  BATON_ASSIGN_OR_RETURN(const std::vector<TokenId> around, tokenizer.Encode("", true));
+  const auto is_around = [&](std::optional<TokenId> id) {
+    return id && std::find(around.begin(), around.end(), *id) != around.end();
+  };
+  if (tokenizer.bos()) header.AddUint32("tokenizer.ggml.bos_token_id", *tokenizer.bos());
+  header.AddBool("tokenizer.ggml.add_bos_token", is_around(tokenizer.bos()));
+
+  std::vector<TokenId> ends = generation.eos_token_ids;
+  const std::optional<TokenId> eos = config.eos_token ? tokenizer.IdOf(*config.eos_token) : std::nullopt;
+  if (eos) {
+    std::erase(ends, *eos);
+    ends.insert(ends.begin(), *eos);
+  }
+  // There is room for three; most others are known by their text.
+  constexpr std::string_view kEndKeys[] = {"eos", "eot", "eom"};
+  for (size_t i = 0; i < std::min(ends.size(), std::size(kEndKeys)); ++i) {
+    header.AddUint32(Concat("tokenizer.ggml.", kEndKeys[i], "_token_id"), ends[i]);
+  }
+  header.AddBool("tokenizer.ggml.add_eos_token", eos != tokenizer.bos() && is_around(eos));
+  return absl::OkStatus();
+}
+
+std::string_view TextOrEmpty(const std::map<std::string, std::string>& texts, const std::string& name) {
+  const auto found = texts.find(name);
+  return found == texts.end() ? std::string_view() : std::string_view(found->second);
+}
+
+}  // namespace
+
+void AddConfig(const ModelConfig& config, GgufHeader& header) {
+  const std::string name = config.architecture == Architecture::kLlama ? "llama" : "qwen3";
+  const auto add = [&](std::string_view key, int value) {
+    header.AddUint32(Concat(name, ".", key), static_cast<uint32_t>(value));
+  };
+  header.AddString("general.architecture", name);
+  add("context_length", config.max_positions);
+  add("embedding_length", config.hidden_size);
+  add("block_count", config.layers);
+  add("feed_forward_length", config.ffn_size);
+  add("attention.head_count", config.heads);
+  add("attention.head_count_kv", config.kv_heads);
+  add("attention.key_length", config.head_dim);
+  add("attention.value_length", config.head_dim);
+  add("rope.dimension_count", config.head_dim);
+  add("vocab_size", config.vocab_size);
+  header.AddFloat32(Concat(name, ".attention.layer_norm_rms_epsilon"), config.rms_norm_eps);
+  header.AddFloat32(Concat(name, ".rope.freq_base"), static_cast<float>(config.rope.theta));
+  if (config.rope.scaling == RopeConfig::Scaling::kLinear) {
+    header.AddString(Concat(name, ".rope.scaling.type"), "linear");
+    header.AddFloat32(Concat(name, ".rope.scaling.factor"), static_cast<float>(config.rope.factor));
+  } else if (config.rope.scaling == RopeConfig::Scaling::kLlama3 &&
+             config.rope.original_max_position != Llama3Scaling().original_max_position) {
+    add("rope.scaling.original_context_length", static_cast<int>(config.rope.original_max_position));
+  }
+}
+
+std::vector<float> RopeFactors(const ModelConfig& config) {
+  const RopeConfig& rope = config.rope;
+  if (rope.scaling != RopeConfig::Scaling::kLlama3) return {};
+  return Llama3RopeFactors({rope.factor, rope.low_freq_factor, rope.high_freq_factor, rope.original_max_position},
+                           rope.theta, config.head_dim);
+}
+
+void AddFileType(TensorType type, GgufHeader& header) {
+  const auto number = [type]() -> uint32_t {  // llama.cpp's
+    switch (type) {
+      case TensorType::kF16:
+        return 1;
+      case TensorType::kBF16:
+        return 32;
+      case TensorType::kQ8_0:
+        return 7;
+      case TensorType::kQ4_0:
+        return 2;
+      default:
+        return 0;
+    }
+  };
+  header.AddUint32("general.file_type", number());
+  header.AddUint32("general.quantization_version", 2);
+}
+
+absl::Status AddTokenizer(const std::map<std::string, std::string>& texts, int vocab_size, GgufHeader& header) {
+  const std::string_view tokenizer_json = TextOrEmpty(texts, "tokenizer.json");
+  const std::string_view config_json = TextOrEmpty(texts, "tokenizer_config.json");
+  BATON_ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Create(tokenizer_json, config_json));
+  BATON_ASSIGN_OR_RETURN(const Json json, ParseJson(tokenizer_json, "tokenizer.json"));
+  BATON_ASSIGN_OR_RETURN(const TokenizerConfig config, ParseTokenizerConfig(config_json));
+  BATON_ASSIGN_OR_RETURN(const GenerationConfig generation,
+                         ParseGenerationConfig(TextOrEmpty(texts, "generation_config.json"), "generation_config.json"));
+
+  BATON_ASSIGN_OR_RETURN(const std::string pre, PreTokenizerName(json));
+  BATON_ASSIGN_OR_RETURN(const std::vector<Token> tokens, ReadTokens(json, vocab_size));
+  std::vector<std::string> words;
+  std::vector<int32_t> types;
+  for (const Token& token : tokens) {
+    words.push_back(token.text);
+    types.push_back(token.type);
+  }
+  header.AddString("tokenizer.ggml.model", "gpt2");
+  header.AddString("tokenizer.ggml.pre", pre);
+  header.AddStrings("tokenizer.ggml.tokens", words);
+  header.AddInt32s("tokenizer.ggml.token_type", types);
+  header.AddStrings("tokenizer.ggml.merges", ReadMerges(json));
+  BATON_RETURN_IF_ERROR(AddSpecialTokens(*tokenizer, config, generation, header));
+  const std::string_view jinja = TextOrEmpty(texts, "chat_template.jinja");
+  if (!jinja.empty() || config.chat_template) {
+    header.AddString("tokenizer.chat_template", jinja.empty() ? std::string_view(*config.chat_template) : jinja);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace baton
