@@ -33,9 +33,9 @@ std::string DataOf(const Tensor& tensor) {
 TEST(ParseGguf, FindsEveryTensorWithItsBytes) {
   GgufBuilder builder;
   builder.Tensor("a", {3, 2}, 0, 0).Tensor("b", {32}, 8, 32).Tensor("c", {256}, 10, 96).Tensor("d", {5}, 77, 192);
-  ASSERT_OK_AND_ASSIGN(const GgufFile file,
-                       ParseFile(builder.File(std::string(24, 'a') + std::string(8, '\0') + std::string(34, 'b') +
-                                              std::string(30, '\0') + std::string(84, 'c') + std::string(12, '\0'))));
+  const std::string bytes = builder.File(std::string(24, 'a') + std::string(8, '\0') + std::string(34, 'b') +
+                                         std::string(30, '\0') + std::string(84, 'c') + std::string(12, '\0'));
+  ASSERT_OK_AND_ASSIGN(const GgufFile file, ParseFile(bytes));
   ASSERT_EQ(file.tensors.size(), 4U);
   EXPECT_EQ(file.tensors[0].name, "a");
   EXPECT_THAT(file.tensors[0].shape, ElementsAre(2, 3));  // two rows of three
