@@ -1,0 +1,25 @@
+// GGUF files, and what is made of them.
+#include <string>
+#include <utility>
+
+#include "engine/formats/gguf.h"
+#include "engine/formats/gguf_convert.h"
+#include "engine/tokenizer/tokenizer.h"
+#include "fuzz_input.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace baton;
+  auto file = ParseGguf(std::as_bytes(std::span(data, size)), "m");
+  fuzz::CheckRefusal(file.status());
+  if (!file.ok()) return 0;
+  fuzz::ReadAll(file->tensors);
+  const GgufModel model = {"m", {}, std::move(file->metadata), std::move(file->tensors)};
+  fuzz::CheckRefusal(GgufConfigJson(model).status());
+  fuzz::Check(GgufTensors(model).size() <= model.tensors.size(), "no tensor comes out of nothing");
+  const auto texts = GgufTextAssets(model);
+  fuzz::CheckRefusal(texts.status());
+  if (texts.ok()) {
+    fuzz::CheckRefusal(Tokenizer::Create(texts->at("tokenizer.json"), texts->at("tokenizer_config.json")).status());
+  }
+  return 0;
+}
