@@ -114,7 +114,8 @@ INSTANTIATE_TEST_SUITE_P(Kernels, Determinism,
                          ::testing::Combine(::testing::ValuesIn(testing::AvailableKernels()),
                                             ::testing::Values(DType::kF32, DType::kBF16)),
                          [](const auto& info) {
-                           return std::get<0>(info.param) + "_kv_" + std::string(Name(std::get<1>(info.param)));
+                           return testing::AsTestName(std::get<0>(info.param)) + "_kv_" +
+                                  std::string(Name(std::get<1>(info.param)));
                          });
 
 }  // namespace
