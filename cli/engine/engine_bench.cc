@@ -109,6 +109,7 @@ class EngineBench {
       for (const PageRef& page : pages_.back()) page_ids_.back().push_back(page.id());
     }
     tokens_.clear();
+    tokens_.reserve(tokens);
     for (int i = 0; i < tokens; ++i)
       tokens_.push_back(static_cast<TokenId>((i * 7919 + 13) % model_.config().vocab_size));
     return absl::OkStatus();
@@ -119,6 +120,7 @@ class EngineBench {
     if (interrupted_()) return absl::CancelledError("interrupted");
     const Stopwatch watch;
     std::vector<SequenceInput> batch;
+    batch.reserve(page_ids_.size());
     for (const std::vector<PageId>& pages : page_ids_) {
       batch.push_back(
           {.tokens = std::span(tokens_).subspan(position, tokens), .start_position = position, .pages = pages});

@@ -84,6 +84,7 @@ absl::StatusOr<Perplexity> MeasurePerplexity(const PerplexityOptions& options, c
                          PagePool::Create(layout, static_cast<uint32_t>(layout.pages_for(chunk))));
   BATON_ASSIGN_OR_RETURN(const std::vector<PageRef> pages, pool->Allocate(layout.pages_for(chunk)));
   std::vector<PageId> page_ids;
+  page_ids.reserve(pages.size());
   for (const PageRef& page : pages) page_ids.push_back(page.id());
 
   ChunkScorer scorer(*model, *pool, std::move(page_ids));

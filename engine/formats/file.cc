@@ -60,10 +60,12 @@ void MappedFile::Unmap() {
 
 void ReleasePages(std::span<const std::byte> mapped) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<uintptr_t>(mapped.data()) + page - 1) / page * page;
-  const auto end = reinterpret_cast<uintptr_t>(mapped.data() + mapped.size()) / page * page;
+  const auto address = reinterpret_cast<uintptr_t>(mapped.data());
+  const size_t before_page = (page - address % page) % page;
+  if (mapped.size() < before_page + page) return;
+  const size_t bytes = (mapped.size() - before_page) / page * page;
   // Only advice: nothing depends on it.
-  if (begin < end) static_cast<void>(madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED));
+  static_cast<void>(madvise(const_cast<std::byte*>(mapped.data()) + before_page, bytes, MADV_DONTNEED));
 }
 
 absl::StatusOr<std::string> ReadTextFile(const std::filesystem::path& path, size_t max_bytes) {

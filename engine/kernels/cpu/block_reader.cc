@@ -53,7 +53,7 @@ void ReadKGroup(const std::byte* block, int group, bool five_bits, WeightGroup& 
   out.scale = ReadF16(block) * static_cast<float>(scale);
   out.min = -ReadF16(block + 2) * static_cast<float>(min);
   const std::byte* const fifth = block + 16;
-  const std::byte* const codes = (five_bits ? fifth + 32 : fifth) + group / 2 * 32;
+  const std::byte* const codes = (five_bits ? fifth + 32 : fifth) + size_t(group / 2) * 32;
   for (int i = 0; i < 32; ++i) {
     out.codes[i] = group % 2 == 0 ? Byte(codes, i) & 0x0f : Byte(codes, i) >> 4;
     if (five_bits) out.codes[i] |= ((Byte(fifth, i) >> group) & 1) << 4;
@@ -66,8 +66,8 @@ void ReadQ6KGroup(const std::byte* block, int group, WeightGroup& out) {
   const int half = group / 8;
   const int run = group % 8 / 2;
   const int first = group % 2 * 16;
-  const std::byte* const low = block + half * 64 + run % 2 * 32 + first;
-  const std::byte* const high = block + 128 + half * 32 + first;
+  const std::byte* const low = block + size_t(half) * 64 + size_t(run % 2) * 32 + first;
+  const std::byte* const high = block + 128 + size_t(half) * 32 + first;
   for (int i = 0; i < 16; ++i) {
     const int four = run < 2 ? Byte(low, i) & 0x0f : Byte(low, i) >> 4;
     const int two = (Byte(high, i) >> (2 * run)) & 3;

@@ -106,7 +106,7 @@ void PackRow(const TensorView& from, int row, PanelFormat format, int panel_outp
     case PanelFormat::kBF16Pairs:
       Scatter<uint32_t>(source, from.cols / 2, panel + size_t(lane) * 4, panel_outputs);
       if (from.cols % 2 != 0) {
-        std::memcpy(panel + (size_t(from.cols / 2) * panel_outputs + lane) * 4, source + (from.cols - 1) * 2, 2);
+        std::memcpy(panel + (size_t(from.cols / 2) * panel_outputs + lane) * 4, source + size_t(from.cols - 1) * 2, 2);
       }
       return;
     default:
@@ -221,7 +221,7 @@ void PackedMatrix::ReadOutput(int output, float* row) const {
       return Widen(panel + size_t(lane) * 2, panel_outputs_, DType::kBF16, inputs_, row);
     case PanelFormat::kBF16Pairs:
       for (int i = 0; i < inputs_; ++i) {
-        row[i] = WidenOne(panel + (size_t(i / 2) * panel_outputs_ + lane) * 4 + i % 2 * 2, DType::kBF16);
+        row[i] = WidenOne(panel + (size_t(i / 2) * panel_outputs_ + lane) * 4 + size_t(i % 2) * 2, DType::kBF16);
       }
       return;
     default:

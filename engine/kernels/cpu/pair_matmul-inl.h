@@ -26,7 +26,7 @@ void RoundTileToPairs(const float* x, size_t x_stride, int rows, int inputs, std
         StoreSome(LoadSome<V>(x + row * x_stride + first + i, partial), rounded + i, partial);
       });
       for (int i = 0; i < count; i += 2) {
-        __builtin_memcpy(out + ((first + i) / 2 * rows + row) * kPairBytes, rounded + i, kPairBytes);
+        __builtin_memcpy(out + (size_t(first + i) / 2 * rows + row) * kPairBytes, rounded + i, kPairBytes);
       }
     }
   }
