@@ -99,7 +99,7 @@ absl::Status Plan(TensorType type, Input& input) {
                            Concat("expected rows of a multiple of ", block, " values for ", InfoOf(type).name, ", got ",
                                   tensor.shape.back()));
     }
-    if (tensor.interleaved_heads > 0 && tensor.shape.front() % (2 * tensor.interleaved_heads) != 0) {
+    if (tensor.interleaved_heads > 0 && tensor.shape.front() % (int64_t{2} * tensor.interleaved_heads) != 0) {
       return InvalidTensor(input, tensor, Concat("expected rows for ", tensor.interleaved_heads, " heads"));
     }
     input.header.AddTensor(job.name, tensor.shape, job.type);

@@ -51,7 +51,7 @@ void DecodeQ4_1(const std::byte* block, float* out) {  // f16 scale | f16 minimu
 }
 
 // Bit i of `fifth` is bit 4 of code i.
-int FifthBit(uint32_t fifth, int i) { return static_cast<int>(fifth >> i & 1) << 4; }
+int FifthBit(uint32_t fifth, ptrdiff_t i) { return static_cast<int>(fifth >> i & 1) << 4; }
 
 void DecodeQ5_0(const std::byte* block, float* out) {  // f16 scale | fifth bits, uint32 | codes[16]
   const float scale = LoadHalf(block);
@@ -83,8 +83,8 @@ struct GroupScale {
 // Eight 6-bit scales and eight 6-bit minimums in 12 bytes: bytes 0-3 hold scales 0-3 and 4-7 minimums 0-3, in their low
 // 6 bits; bytes 8-11 hold the low 4 bits of scales and minimums 4-7, whose upper 2 bits are the upper ones of bytes
 // 0-7.
-GroupScale UnpackGroupScale(const std::byte* packed, int group) {
-  const auto byte = [packed](int i) { return static_cast<int>(packed[i]); };
+GroupScale UnpackGroupScale(const std::byte* packed, ptrdiff_t group) {
+  const auto byte = [packed](ptrdiff_t i) { return static_cast<int>(packed[i]); };
   if (group < 4) return {byte(group) & 63, byte(group + 4) & 63};
   return {(byte(group + 4) & 15) | (byte(group - 4) >> 6) << 4, byte(group + 4) >> 4 | (byte(group) >> 6) << 4};
 }
@@ -94,7 +94,7 @@ GroupScale UnpackGroupScale(const std::byte* packed, int group) {
 void DecodeQ4_K(const std::byte* block, float* out) {
   const float scale = LoadHalf(block);
   const float minimum_scale = LoadHalf(block + 2);
-  for (int group = 0; group < 8; ++group) {
+  for (ptrdiff_t group = 0; group < 8; ++group) {
     const GroupScale packed = UnpackGroupScale(block + 4, group);
     const float group_scale = scale * static_cast<float>(packed.scale);
     const float minimum = minimum_scale * static_cast<float>(packed.minimum);
@@ -111,7 +111,7 @@ void DecodeQ5_K(const std::byte* block, float* out) {
   const float scale = LoadHalf(block);
   const float minimum_scale = LoadHalf(block + 2);
   const std::byte* fifth = block + 16;
-  for (int group = 0; group < 8; ++group) {
+  for (ptrdiff_t group = 0; group < 8; ++group) {
     const GroupScale packed = UnpackGroupScale(block + 4, group);
     const float group_scale = scale * static_cast<float>(packed.scale);
     const float minimum = minimum_scale * static_cast<float>(packed.minimum);
@@ -128,7 +128,7 @@ void DecodeQ5_K(const std::byte* block, float* out) {
 // upper bits, two per row of 32 values.
 void DecodeQ6_K(const std::byte* block, float* out) {
   const float scale = LoadHalf(block + 208);
-  for (int row = 0; row < 8; ++row) {
+  for (ptrdiff_t row = 0; row < 8; ++row) {
     const std::byte* low = block + row / 4 * 64 + row % 2 * kGroup;
     const std::byte* upper = block + 128 + row / 4 * kGroup;
     for (int i = 0; i < kGroup; ++i) {
