@@ -32,12 +32,12 @@ void AddEngineFlags(CLI::App& app, ModelOptions* options) {
       ->default_str(absl::StrCat(options->threads));
   app.add_option("--kernels", options->kernels, "family of compute kernels, as the workers take it")
       ->default_str(options->kernels);
-  AddChoice(app, "--quantize", "round float weights when they are loaded", {"none", "int8", "int4"},
+  AddChoice(app, "--quantize", "round float weights when they are loaded", {"off", "int8", "int4"},
             [options](const std::string& text) {
               options->quantize.reset();
-              if (text != "none") options->quantize = text == "int8" ? TensorType::kQ8_0 : TensorType::kQ4_0;
+              if (text != "off") options->quantize = text == "int8" ? TensorType::kQ8_0 : TensorType::kQ4_0;
             })
-      ->default_str("none");
+      ->default_str("off");
   AddChoice(app, "--kv-dtype", "type of the KV cache (default: as the workers' auto)", {"f32", "f16", "bf16"},
             [options](const std::string& text) { options->kv_dtype = DTypeFromName(text); });
 }

@@ -108,7 +108,7 @@ void WorkerOptions::AddTo(OptionSet& set) {
   set.AddList("cpus", &cpus, "pin the compute threads to these CPUs, one each (default: unpinned)");
   set.AddChoice("kernels", &kernels, {"auto", "scalar", "avx2", "avx512", "avx512-vnni", "avx512-bf16"},
                 "family of compute kernels");
-  set.AddChoice("quantize", &quantize, {"none", "int8", "int4"},
+  set.AddChoice("quantize", &quantize, {"off", "int8", "int4"},
                 "round float weights when they are loaded: groups of 32 with a scale");
   set.AddChoice("kv-dtype", &kv_dtype, {"auto", "f32", "f16", "bf16"},
                 "type of the KV cache; auto: bf16 for 16-bit weights, else f32");
@@ -181,7 +181,7 @@ ModelOptions WorkerOptions::ForModel() const {
   options.cpus = cpus;
   options.kernels = kernels;
   options.page_tokens = page_tokens;
-  if (quantize != "none") options.quantize = quantize == "int8" ? TensorType::kQ8_0 : TensorType::kQ4_0;
+  if (quantize != "off") options.quantize = quantize == "int8" ? TensorType::kQ8_0 : TensorType::kQ4_0;
   if (kv_dtype != "auto") options.kv_dtype = DTypeFromName(kv_dtype);
   return options;
 }

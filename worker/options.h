@@ -26,7 +26,7 @@ struct WorkerOptions {
   int threads = 0;  // 0: one per CPU this process may use
   std::vector<int> cpus;
   std::string kernels = "auto";
-  std::string quantize = "none";
+  std::string quantize = "off";
   std::string kv_dtype = "auto";
   int page_tokens = 16;
   ByteSize kv_memory{512ull << 20};

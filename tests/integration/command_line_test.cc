@@ -114,7 +114,9 @@ TEST_F(CommandLineTest, WorkersRefuseOptionsThatDoNotFit) {
   const std::string model = "--model=" + (SourceFolder() / "models/demo-chat").string();
   const std::pair<std::vector<std::string>, std::string> cases[] = {
       {{"--model=/nope"}, "model /nope: does not exist, expected the folder or the GGUF file of a model\n"},
-      {{"--model=" + (SourceFolder() / "LICENSE").string()}, "LICENSE: is not a folder"},
+      {{"--model=" + (SourceFolder() / "LICENSE").string(),
+        "--secret-file=" + (SourceFolder() / ".clang-format").string()},
+       "LICENSE: expected a GGUF file, which starts with \"GGUF\""},
       {{model, "--cpus=0,0"}, "cpus names CPU 0 twice"},
       {{model, "--cpus=0-1"},
        "--cpus: \"0-1\" is not valid, expected whole numbers from 0 to 2147483647, separated by"},

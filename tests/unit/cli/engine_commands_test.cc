@@ -72,7 +72,7 @@ TEST(BenchEngineTest, SaysWhatIsWrong) {
   }
   result = BenchEngine({"--quantize", "int3"});
   EXPECT_EQ(result.code, 2);
-  EXPECT_THAT(result.err, HasSubstr("none, int8, int4"));
+  EXPECT_THAT(result.err, HasSubstr("off, int8, int4"));
   result = RunCli({"bench", "engine", "--model", "/nope"});
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, HasSubstr("/nope"));
