@@ -306,6 +306,10 @@ TEST_F(DemoTest, AModelFolderThatIsNoneIsNamed) {
   const auto other = StartDemo({"--once", "--model", no_model}, "9500");
   EXPECT_EQ(ExitCode(*other), 1);
   EXPECT_THAT(Output(), HasSubstr(no_model + " is not a model's folder: it has no config.json"));
+  const std::string no_gguf = SourceFolder() / "README.md";
+  const auto third = StartDemo({"--once", "--model", no_gguf}, "9500");
+  EXPECT_EQ(ExitCode(*third), 1);
+  EXPECT_THAT(Output(), HasSubstr(no_gguf + " is not a GGUF file"));
 }
 
 TEST_F(DemoTest, AWorkerThatEndsAtTheStartIsShownWithItsReason) {

@@ -112,7 +112,8 @@ TEST(MakeModel, MakesTheSameModelInEitherFormat) {
     for (int row = 0; row < heads * head_dim; ++row) {
       const int i = row % head_dim;
       const int in_file = row - i + (i < 8 ? 2 * i : 2 * (i - 8) + 1);
-      EXPECT_TRUE(std::equal(&y[row * 64], &y[row * 64] + 64, &x[in_file * 64])) << a.tensors()[t].name << " " << row;
+      EXPECT_TRUE(std::equal(&y[size_t{64} * row], &y[size_t{64} * row] + 64, &x[size_t{64} * in_file]))
+          << a.tensors()[t].name << " " << row;
     }
   }
   ASSERT_OK_AND_ASSIGN(const ModelText config_a, LoadConfigJson(folder.path() / "m.gguf"));

@@ -158,7 +158,7 @@ TEST(EncodeBlocks, StaysWithinHalfAStep) {
   std::mt19937 random(1);
   for (const float scale : {1e-7f, 1e-3f, 1.0f, 1e4f}) {
     std::normal_distribution<float> normal(0, scale);
-    std::vector<float> values(32 * 50);
+    std::vector<float> values(1600);
     for (float& value : values) value = normal(random);
     for (const TensorType type : {TensorType::kQ8_0, TensorType::kQ4_0}) {
       const std::vector<float> decoded = Decode(type, Encode(type, values));

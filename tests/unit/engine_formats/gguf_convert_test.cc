@@ -60,7 +60,7 @@ GgufBuilder Sizes(const std::string& architecture) {
 
 absl::StatusOr<Json> Config(GgufBuilder& builder) {
   builder.Tensor("token_embd.weight", {64, 10}, 1, 0);
-  const absl::StatusOr<GgufModel> model = Open(builder, 64 * 10 * 2);
+  const absl::StatusOr<GgufModel> model = Open(builder, 1280);
   if (!model.ok()) return model.status();
   const absl::StatusOr<std::string> text = GgufConfigJson(*model);
   if (!text.ok()) return text.status();
