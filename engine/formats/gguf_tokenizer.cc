@@ -25,6 +25,10 @@ constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 constexpr std::string_view kTokenTypes = "tokenizer.ggml.token_type";
 constexpr std::string_view kMerges = "tokenizer.ggml.merges";
 
+// Far above any model's; keeps a damaged file from filling memory.
+constexpr size_t kMaxTokens = 1 << 20;
+constexpr size_t kMaxMerges = 4 * kMaxTokens;
+
 enum TokenType : int64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
 
 // Texts by which models end an answer. A file names one or two of them by id; of the others it only has the token.
@@ -85,6 +89,8 @@ class TokenizerConverter {
 
   absl::Status ReadTokens() {
     fields_.Required(kTokens).Strings(kTokens, tokens_).Required(kMerges).Strings(kMerges, merges_);
+    if (tokens_.size() > kMaxTokens) return Invalid(kTokens, Concat("at most ", kMaxTokens, " tokens"));
+    if (merges_.size() > kMaxMerges) return Invalid(kMerges, Concat("at most ", kMaxMerges, " merges"));
     types_.assign(tokens_.size(), kNormal);
     fields_.Ints(kTokenTypes, types_);
     BATON_RETURN_IF_ERROR(fields_.status());

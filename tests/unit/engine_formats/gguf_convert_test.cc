@@ -319,6 +319,8 @@ TEST(GgufTextAssets, RefusesByTheKey) {
   EXPECT_TRUE(Fails(error(tokenizer("gpt2", "gpt-2", {"a", "b", "a"})), kInvalid,
                     "tokenizer.ggml.tokens: expected each token once, token 2 is there twice: a"));
   EXPECT_TRUE(Fails(error(tokenizer("gpt2", "gpt-2", {"\xFF"})), kInvalid, "to be UTF-8"));
+  const std::vector<std::string> many((1 << 20) + 1);
+  EXPECT_TRUE(Fails(error(tokenizer("gpt2", "gpt-2", many)), kInvalid, "tokens: expected at most 1048576 tokens"));
   GgufBuilder wrong = tokenizer("gpt2", "gpt-2", {"a"});
   EXPECT_TRUE(Fails(error(wrong.Uint32("tokenizer.ggml.bos_token_id", 1)), kInvalid,
                     "tokenizer.ggml.bos_token_id: expected an integer from 0 to 0, got 1"));
