@@ -32,6 +32,13 @@ int RunQuantize(const QuantizeFlags& flags, const Console& console) {
   return kExitOk;
 }
 
+template <typename Type>
+absl::Status SetBlockType(const std::string& text, Type* type) {
+  if (text != "q8_0" && text != "q4_0") return absl::InvalidArgumentError("expected q8_0 or q4_0");
+  *type = text == "q8_0" ? TensorType::kQ8_0 : TensorType::kQ4_0;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void AddQuantizeCommand(CLI::App& app, const Console& console, Command* chosen) {
@@ -42,11 +49,11 @@ void AddQuantizeCommand(CLI::App& app, const Console& console, Command* chosen) 
   options.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   command.add_option("IN", flags->in, "the model's folder, in Hugging Face form, or its GGUF file")->required();
   command.add_option("OUT", flags->out, "the GGUF file to write; must not exist")->required();
-  AddFlag(command, "--to", "NAME", "q8_0 or q4_0", [&options](const std::string& text) -> absl::Status {
-    if (text != "q8_0" && text != "q4_0") return absl::InvalidArgumentError("expected q8_0 or q4_0");
-    options.type = text == "q8_0" ? TensorType::kQ8_0 : TensorType::kQ4_0;
-    return absl::OkStatus();
+  AddFlag(command, "--to", "NAME", "q8_0 or q4_0", [&options](const std::string& text) {
+    return SetBlockType(text, &options.type);
   })->required();
+  AddFlag(command, "--head", "NAME", "of the output head, or the embedding where it is the head (default: as --to)",
+          [&options](const std::string& text) { return SetBlockType(text, &options.head_type); });
   AddWholeNumber(command, "--threads", &options.threads, "to quantize with", 1, 1024)
       ->default_str(absl::StrCat(options.threads));
   command.callback([flags, &console, chosen] { *chosen = [flags, &console] { return RunQuantize(*flags, console); }; });

@@ -1,5 +1,6 @@
 #include "cli/models/quantize_model.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -86,18 +87,27 @@ absl::StatusOr<Input> FromFolder(const std::filesystem::path& folder) {
   return input;
 }
 
+// The name of the matrix that logits come from.
+std::string_view HeadName(const Input& input) {
+  constexpr std::string_view kOwn = "output.weight";
+  const bool own = std::any_of(input.jobs.begin(), input.jobs.end(), [&](const Job& job) { return job.name == kOwn; });
+  return own ? kOwn : "token_embd.weight";
+}
+
 // Decides each tensor's type and tells the header.
-absl::Status Plan(TensorType type, Input& input) {
+absl::Status Plan(const QuantizeOptions& options, Input& input) {
+  const std::string_view head = HeadName(input);
   for (Job& job : input.jobs) {
     const Tensor& tensor = job.tensor;
     if (!tensor.type)
       return InvalidTensor(input, tensor, Concat("values of type ", tensor.type_name, " cannot be read"));
     if (tensor.shape.empty() || tensor.data.empty()) return InvalidTensor(input, tensor, "expected values");
-    job.type = tensor.shape.size() == 1 ? TensorType::kF32 : type;
+    job.type = job.name == head ? options.head_type.value_or(options.type) : options.type;
+    if (tensor.shape.size() == 1) job.type = TensorType::kF32;
     if (const int block = InfoOf(job.type).block_values; tensor.shape.back() % block != 0) {
       return InvalidTensor(input, tensor,
-                           Concat("expected rows of a multiple of ", block, " values for ", InfoOf(type).name, ", got ",
-                                  tensor.shape.back()));
+                           Concat("expected rows of a multiple of ", block, " values for ", InfoOf(job.type).name,
+                                  ", got ", tensor.shape.back()));
     }
     if (tensor.interleaved_heads > 0 && tensor.shape.front() % (int64_t{2} * tensor.interleaved_heads) != 0) {
       return InvalidTensor(input, tensor, Concat("expected rows for ", tensor.interleaved_heads, " heads"));
@@ -147,7 +157,7 @@ absl::StatusOr<QuantizedModel> QuantizeModel(const std::filesystem::path& in, co
   }
   BATON_ASSIGN_OR_RETURN(Input input, IsGgufPath(in) ? FromGguf(in) : FromFolder(in));
   AddFileType(options.type, input.header);
-  BATON_RETURN_IF_ERROR(Plan(options.type, input));
+  BATON_RETURN_IF_ERROR(Plan(options, input));
   BATON_ASSIGN_OR_RETURN(GgufWriter writer, GgufWriter::Create(out, input.header));
   QuantizedModel result;
   for (const Job& job : input.jobs) {
@@ -155,7 +165,7 @@ absl::StatusOr<QuantizedModel> QuantizeModel(const std::filesystem::path& in, co
     if (absl::IsInvalidArgument(status)) return InvalidTensor(input, job.tensor, FromAbsl(status.message()));
     BATON_RETURN_IF_ERROR(status);
     result.bytes_in += job.tensor.data.size();
-    if (job.type == options.type) ++result.matrices;
+    if (job.tensor.shape.size() > 1) ++result.matrices;
   }
   BATON_RETURN_IF_ERROR(writer.Finish());
   result.bytes = writer.bytes();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "engine/types.h"
@@ -11,11 +12,14 @@ namespace baton {
 
 struct QuantizeOptions {
   TensorType type = TensorType::kQ8_0;  // or kQ4_0; any type that EncodeBlocks knows
+  // Of the matrix that logits come from, the embedding where that is it: what small errors in it cost is more than what
+  // it weighs. Default: `type`.
+  std::optional<TensorType> head_type = {};
   int threads = 1;
 };
 
 struct QuantizedModel {
-  int matrices = 0;       // in the new type
+  int matrices = 0;       // in the new types
   uint64_t bytes_in = 0;  // of all tensors
   uint64_t bytes = 0;     // of the file
 };

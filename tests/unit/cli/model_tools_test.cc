@@ -170,8 +170,9 @@ TEST(QuantizeModel, MakesTheSameOfAFolderAndOfAFile) {
   for (const TensorType type : {TensorType::kQ8_0, TensorType::kQ4_0}) {
     const std::filesystem::path a = folder.path() / (std::string(InfoOf(type).name) + "-a.gguf");
     const std::filesystem::path b = folder.path() / (std::string(InfoOf(type).name) + "-b.gguf");
-    ASSERT_OK_AND_ASSIGN(const QuantizedModel from_file, QuantizeModel(folder.path() / "m.gguf", a, {type, 2}));
-    ASSERT_OK(QuantizeModel(folder.path() / "m", b, {type, 1}));
+    ASSERT_OK_AND_ASSIGN(const QuantizedModel from_file,
+                         QuantizeModel(folder.path() / "m.gguf", a, {.type = type, .threads = 2}));
+    ASSERT_OK(QuantizeModel(folder.path() / "m", b, {.type = type}));
     EXPECT_EQ(from_file.matrices, 2 + 2 * 7);
     EXPECT_EQ(from_file.bytes, std::filesystem::file_size(a));
     ASSERT_OK_AND_ASSIGN(const Checkpoint x, Checkpoint::Open(a));
@@ -195,7 +196,7 @@ TEST(QuantizeModel, MakesTheSameOfAFolderAndOfAFile) {
 TEST(QuantizeModel, TheDemoModelKeepsItsTokenizer) {
   const testing::TempFolder folder;
   const std::filesystem::path quantized = folder.path() / "q.gguf";
-  ASSERT_OK(QuantizeModel(testing::DemoModel("demo-chat"), quantized, {TensorType::kQ8_0, 2}));
+  ASSERT_OK(QuantizeModel(testing::DemoModel("demo-chat"), quantized, {.type = TensorType::kQ8_0, .threads = 2}));
   ASSERT_OK_AND_ASSIGN(const auto texts, LoadTextAssets(quantized));
   ASSERT_OK_AND_ASSIGN(const auto original, LoadTextAssets(testing::DemoModel("demo-chat")));
   const auto create = [](const auto& t) {
@@ -217,6 +218,25 @@ TEST(QuantizeModel, TheDemoModelKeepsItsTokenizer) {
     float greatest = 0;
     for (size_t i = block; i < block + 32; ++i) greatest = std::max(greatest, std::fabs(expected[i]));
     for (size_t i = block; i < block + 32; ++i) EXPECT_NEAR(values[i], expected[i], greatest / 127 * 0.51f);
+  }
+}
+
+TEST(QuantizeModel, TheHeadMayHaveATypeOfItsOwn) {
+  const testing::TempFolder folder;
+  for (const bool tied : {true, false}) {
+    const std::filesystem::path in = folder.path() / (tied ? "tied.gguf" : "untied.gguf");
+    const std::filesystem::path out = folder.path() / (tied ? "tied-q.gguf" : "untied-q.gguf");
+    ModelPreset preset = SmallPreset();
+    preset.tied_embeddings = tied;
+    ASSERT_OK(MakeModel({.preset = preset}, in));
+    ASSERT_OK(QuantizeModel(in, out, {.type = TensorType::kQ4_0, .head_type = TensorType::kQ8_0}));
+    ASSERT_OK_AND_ASSIGN(const Checkpoint checkpoint, Checkpoint::Open(out));
+    const TensorType embedding = *checkpoint.Find("model.embed_tokens.weight")->type;
+    EXPECT_EQ(embedding, tied ? TensorType::kQ8_0 : TensorType::kQ4_0);
+    if (!tied) {
+      EXPECT_EQ(checkpoint.Find("lm_head.weight")->type, TensorType::kQ8_0);
+    }
+    EXPECT_EQ(checkpoint.Find("model.layers.0.mlp.down_proj.weight")->type, TensorType::kQ4_0);
   }
 }
 
