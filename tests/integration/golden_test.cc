@@ -95,7 +95,8 @@ TEST_F(GoldenTest, TheKvCacheIsReallyMovedBetweenTheTwoWorkers) {
   EXPECT_GE(attempt.kv_bytes(), golden.prompt_ids.size() * kBytesOfATokensKv * 4);
 }
 
-// The CPU's best kernels may round activations to BF16, as the weights are. Others come within 1e-4: golden_models_test.
+// The CPU's best kernels may round activations to BF16, as the weights are. Others come within 1e-4:
+// golden_models_test.
 constexpr double kTolerance = 1e-2;
 
 TEST_F(GoldenTest, LogprobsAreThoseOfTheGoldenLogits) {

@@ -93,7 +93,8 @@ TEST_F(LoadTest, NamesAMisshapenTensor) {
 
 TEST_F(LoadTest, NamesATensorOfAnotherDType) {
   Named("model.norm.weight").dtype = "I32";
-  EXPECT_TRUE(Fails(Load(), kInvalid, "tensor model.norm.weight has dtype I32, which is not supported, expected F32, F16, BF16, Q8_0"));
+  EXPECT_TRUE(Fails(Load(), kInvalid,
+                    "tensor model.norm.weight has dtype I32, which is not supported, expected F32, F16, BF16, Q8_0"));
 }
 
 TEST_F(LoadTest, NamesATensorThatTheModelHasNoPlaceFor) {
