@@ -89,6 +89,12 @@ const Tensor* Checkpoint::Find(std::string_view name) const {
   return found != tensors_.end() && found->name == name ? &*found : nullptr;
 }
 
+void Checkpoint::ReleasePages() const {
+  for (const Tensor& tensor : tensors_) ReleasePages(tensor);
+}
+
+void Checkpoint::ReleasePages(const Tensor& tensor) { ReleaseMappedPages(tensor.data); }
+
 uint64_t Checkpoint::bytes() const {
   uint64_t bytes = 0;
   for (const Tensor& tensor : tensors_) bytes += tensor.data.size();

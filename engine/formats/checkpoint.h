@@ -29,6 +29,10 @@ class Checkpoint {
   const std::string& origin() const { return origin_; }            // the file, or the index: for errors
   uint64_t bytes() const;                                          // of all tensors
 
+  // Gives the memory behind the tensors, or one of them, back to the system until somebody reads them again.
+  void ReleasePages() const;
+  static void ReleasePages(const Tensor& tensor);
+
  private:
   Checkpoint() = default;
   static absl::StatusOr<Checkpoint> OpenFolder(const std::filesystem::path& folder);

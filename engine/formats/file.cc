@@ -58,7 +58,7 @@ void MappedFile::Unmap() {
   bytes_ = {};
 }
 
-void ReleasePages(std::span<const std::byte> mapped) {
+void ReleaseMappedPages(std::span<const std::byte> mapped) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<uintptr_t>(mapped.data());
   const size_t before_page = (page - address % page) % page;

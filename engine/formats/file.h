@@ -29,8 +29,8 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-// Gives the memory behind a part of a mapped file back until somebody reads it again.
-void ReleasePages(std::span<const std::byte> mapped);
+// Gives the memory behind a part of a mapped file back until somebody reads it again. Other memory would be lost.
+void ReleaseMappedPages(std::span<const std::byte> mapped);
 
 // The whole file. Longer than max_bytes: RESOURCE_EXHAUSTED with both sizes.
 absl::StatusOr<std::string> ReadTextFile(const std::filesystem::path& path, size_t max_bytes);

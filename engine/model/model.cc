@@ -44,14 +44,16 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(const std::filesystem::path& 
   BATON_ASSIGN_OR_RETURN(const ModelText config_json, LoadConfigJson(path));
   BATON_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(config_json.text, config_json.origin));
   BATON_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
+  // Reading samples maps most of a large file, which the packed weights will need the memory for.
+  const std::string fingerprint = ModelFingerprint(ComputationText(config), checkpoint.tensors());
+  checkpoint.ReleasePages();
   BATON_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(config, checkpoint, options.quantize, *backend));
 
   const DType default_kv = weights.type == TensorType::kF32 ? DType::kF32 : DType::kBF16;
   const KvLayout layout = {config.layers, config.kv_heads, config.head_dim, options.page_tokens,
                            options.kv_dtype.value_or(default_kv)};
   std::string numerics_id =
-      NumericsId(config, WeightsText(weights.type, options.quantize),
-                 ModelFingerprint(ComputationText(config), checkpoint.tensors()), layout, *backend);
+      NumericsId(config, WeightsText(weights.type, options.quantize), fingerprint, layout, *backend);
   return std::make_unique<Decoder>(std::move(config), layout, std::move(numerics_id), std::move(backend),
                                    std::move(weights));
 }

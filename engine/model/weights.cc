@@ -9,7 +9,6 @@
 #include "common/status_macros.h"
 #include "common/strings.h"
 #include "engine/formats/block_codec.h"
-#include "engine/formats/file.h"
 
 namespace baton {
 namespace {
@@ -60,7 +59,7 @@ class TensorReader {
     if (!matrix.ok())
       return absl::Status(matrix.status().code(),
                           Concat(checkpoint_.origin(), ": tensor ", parts[0].first, ": ", matrix.status().message()));
-    for (const auto& [name, outputs] : parts) ReleasePages(checkpoint_.Find(name)->data);
+    for (const auto& [name, outputs] : parts) Checkpoint::ReleasePages(*checkpoint_.Find(name));
     return matrix;
   }
 
