@@ -1,7 +1,9 @@
 // What Model::Load refuses, and that each refusal names its cause.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <fstream>
+#include <limits>
 #include <string>
 
 #include "engine/formats/checkpoint.h"
@@ -138,6 +140,20 @@ TEST_F(LoadTest, NumericsIdIsTheSameForTheSameComputationAlone) {
   EXPECT_EQ(original, id());
   Named("model.norm.weight").data[2] ^= 1;
   EXPECT_NE(original, id());
+}
+
+// intermediate_size is 48: rows of down_proj do not fill groups of 32.
+TEST_F(LoadTest, RefusesToQuantizeRowsThatAreNoWholeGroups) {
+  EXPECT_TRUE(Fails(Load({.quantize = TensorType::kQ8_0}).status(), kInvalid,
+                    "tensor model.layers.0.mlp.down_proj.weight has rows of 48 values, expected a multiple of 32"));
+}
+
+TEST_F(LoadTest, RefusesToQuantizeWhatIsNotFinite) {
+  RawTensor& embedding = Named("model.embed_tokens.weight");
+  const float infinity = std::numeric_limits<float>::infinity();
+  std::memcpy(&embedding.data[sizeof(float) * (32 * 2 + 5)], &infinity, sizeof(infinity));  // row 2
+  EXPECT_TRUE(Fails(Load({.quantize = TensorType::kQ4_0}).status(), kInvalid,
+                    "tensor model.embed_tokens.weight has a value in row 2 that Q4_0 cannot hold"));
 }
 
 TEST_F(LoadTest, DamagedFoldersAreRefusedOrRun) {
