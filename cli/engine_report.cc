@@ -17,9 +17,9 @@ std::string Percent(double part, double whole) { return absl::StrFormat("%.1f", 
 
 // What the products of these weights could do at most.
 double PeakOperations(const EngineReport& report) {
-  const auto says = [&report](const char* type) { return report.numerics_id.find(type) != std::string::npos; };
-  if (says("-q") || says("-to-q")) return report.limits.int8_per_second;
-  if (says("-bf16/") && report.limits.bf16_per_second > 0) return report.limits.bf16_per_second;
+  if (IsQuantized(report.weight_type)) return report.limits.int8_per_second;
+  if (report.weight_type == TensorType::kBF16 && report.limits.bf16_per_second > 0)
+    return report.limits.bf16_per_second;
   return report.limits.f32_per_second;
 }
 

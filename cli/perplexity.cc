@@ -57,7 +57,7 @@ void AddPerplexityCommand(CLI::App& app, const Console& console, Command* chosen
       "The text is cut into chunks that run alone; the second half of each is scored, as llama.cpp's tool does it.");
   command.add_option("--model", options.model, "model, as the workers take it")->required();
   command.add_option("--text", flags->text, "file with the text")->required();
-  AddWholeNumber(command, "--chunk-tokens", &options.chunk_tokens, "length of a chunk", 2, 1 << 20)
+  AddWholeNumber(command, "--chunk-tokens", &options.chunk_tokens, "length of a chunk", 3, 1 << 20)
       ->default_str(absl::StrCat(options.chunk_tokens));
   AddEngineFlags(command, &options.engine);
   command.add_flag("--json", flags->json, "print one line of JSON");

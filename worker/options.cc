@@ -111,7 +111,7 @@ void WorkerOptions::AddTo(OptionSet& set) {
   set.AddChoice("quantize", &quantize, {"off", "int8", "int4"},
                 "round float weights when they are loaded: groups of 32 with a scale");
   set.AddChoice("kv-dtype", &kv_dtype, {"auto", "f32", "f16", "bf16"},
-                "type of the KV cache; auto: bf16 for 16-bit weights, else f32");
+                "type of the KV cache; auto: f32 for F32 weights, else bf16");
   set.Add("page-tokens", &page_tokens, "tokens per KV page, a power of two", 1, 1024);
   set.Add("kv-memory", &kv_memory, "memory for KV pages");
   set.Add("pages", &pages, "number of KV pages; 0: as many as fit kv-memory", 0, 1 << 28);

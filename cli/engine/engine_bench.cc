@@ -56,7 +56,7 @@ class EngineBench {
     result.prefill = true;
     std::vector<double> seconds;
     BATON_RETURN_IF_ERROR(Step(tokens, 0, result.sampling).status());  // what is allocated once, and cold caches
-    Begin();
+    Begin(result);
     for (int i = 0; i < options_.repeats; ++i) {
       BATON_ASSIGN_OR_RETURN(seconds.emplace_back(), Step(tokens, 0, result.sampling));
     }
@@ -77,7 +77,7 @@ class EngineBench {
       BATON_RETURN_IF_ERROR(Step(std::min(kChunkTokens, context - done), done, result.sampling).status());
     }
     std::vector<double> rounds;
-    Begin();
+    Begin(result);
     for (int i = 0; i < options_.repeats; ++i) {
       double round = 0;
       for (int step = 0; step < options_.output_tokens; ++step) {
@@ -111,7 +111,7 @@ class EngineBench {
     tokens_.clear();
     tokens_.reserve(tokens);
     for (int i = 0; i < tokens; ++i)
-      tokens_.push_back(static_cast<TokenId>((i * 7919 + 13) % model_.config().vocab_size));
+      tokens_.push_back(static_cast<TokenId>((int64_t{i} * 7919 + 13) % model_.config().vocab_size));
     return absl::OkStatus();
   }
 
@@ -135,8 +135,10 @@ class EngineBench {
     return watch.seconds();
   }
 
-  void Begin() {
+  // What came before does not count.
+  void Begin(EngineMeasurement& result) {
     times_ = {};
+    result.sampling = absl::ZeroDuration();
     steps_ = 0;
   }
   void Finish(const std::vector<double>& seconds, int tokens, EngineMeasurement& result) const {
@@ -177,6 +179,7 @@ absl::StatusOr<EngineReport> BenchEngine(const EngineBenchOptions& options, cons
   report.load_seconds = loading.seconds();
   report.kernels = std::string(model->kernel_family());
   report.numerics_id = model->numerics_id();
+  report.weight_type = model->weight_type();
   report.weight_bytes = model->weight_bytes();
   const int longest = std::max(options.prompt_tokens, options.context_tokens + options.output_tokens);
   if (longest > model->config().max_positions) {

@@ -39,6 +39,7 @@ struct EngineMeasurement {
 struct EngineReport {
   std::string kernels;
   std::string numerics_id;
+  TensorType weight_type = TensorType::kF32;  // of the products
   double load_seconds = 0;
   size_t weight_bytes = 0;
   MachineLimits limits;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "absl/status/status.h"
@@ -27,13 +28,17 @@ double NegativeLogLikelihood(std::span<const float> logits, TokenId token) {
   return largest + std::log(sum) - logits[token];
 }
 
-absl::StatusOr<std::vector<TokenId>> Tokens(const std::filesystem::path& model, const std::string& text, TokenId* bos) {
+// `bos` is set if the tokenizer begins texts with it.
+absl::StatusOr<std::vector<TokenId>> Tokens(const std::filesystem::path& model, const std::string& text,
+                                            std::optional<TokenId>& bos) {
   BATON_ASSIGN_OR_RETURN(const auto assets, LoadTextAssets(model));
   BATON_ASSIGN_OR_RETURN(
       const std::unique_ptr<Tokenizer> tokenizer,
       Tokenizer::Create(FileOrEmpty(assets, "tokenizer.json"), FileOrEmpty(assets, "tokenizer_config.json")));
-  *bos = tokenizer->bos().value_or(-1);
-  return tokenizer->Encode(text, /*add_special_tokens=*/true);
+  const std::optional<TokenId> own = tokenizer->bos();
+  BATON_ASSIGN_OR_RETURN(std::vector<TokenId> tokens, tokenizer->Encode(text, /*add_special_tokens=*/true));
+  if (own.has_value() && !tokens.empty() && tokens[0] == *own) bos = own;
+  return tokens;
 }
 
 class ChunkScorer {
@@ -71,14 +76,19 @@ class ChunkScorer {
 
 absl::StatusOr<Perplexity> MeasurePerplexity(const PerplexityOptions& options, const std::string& text,
                                              const std::function<bool()>& interrupted) {
-  TokenId bos = -1;
-  BATON_ASSIGN_OR_RETURN(std::vector<TokenId> tokens, Tokens(options.model, text, &bos));
+  std::optional<TokenId> bos;
+  BATON_ASSIGN_OR_RETURN(std::vector<TokenId> tokens, Tokens(options.model, text, bos));
   const int chunk = options.chunk_tokens;
   if (tokens.size() < static_cast<size_t>(chunk)) {
     return absl::InvalidArgumentError(
         Concat("the text has ", tokens.size(), " tokens, expected at least a chunk of ", chunk));
   }
   BATON_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, Model::Load(options.model, options.engine));
+  const TokenId largest = *std::max_element(tokens.begin(), tokens.end());
+  if (largest >= model->config().vocab_size) {
+    return absl::InvalidArgumentError(
+        Concat("the tokenizer gives token ", largest, ", the model has ", model->config().vocab_size, " of them"));
+  }
   const KvLayout& layout = model->kv_layout();
   BATON_ASSIGN_OR_RETURN(const std::unique_ptr<PagePool> pool,
                          PagePool::Create(layout, static_cast<uint32_t>(layout.pages_for(chunk))));
@@ -93,7 +103,7 @@ absl::StatusOr<Perplexity> MeasurePerplexity(const PerplexityOptions& options, c
   for (size_t first = 0; first + chunk <= tokens.size(); first += chunk) {
     if (interrupted()) return absl::CancelledError("interrupted");
     const std::span<TokenId> part = std::span(tokens).subspan(first, chunk);
-    if (bos >= 0) part[0] = bos;
+    if (bos.has_value()) part[0] = *bos;
     BATON_RETURN_IF_ERROR(scorer.Score(part, chunk / 2, sum));
     ++result.chunks;
     result.scored_tokens += chunk - 1 - chunk / 2;

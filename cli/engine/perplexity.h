@@ -28,8 +28,8 @@ struct Perplexity {
 };
 
 // The method of llama.cpp's tool, for comparisons: the text's tokens in consecutive chunks, each alone from position 0
-// and its first token replaced by BOS if the model has one; of each chunk the predictions made at the second half of
-// its positions count, but for the last; what does not fill a chunk is left out.
+// and its first token replaced by BOS if the tokenizer begins texts with it; of each chunk the predictions made at the
+// second half of its positions count, but for the last; what does not fill a chunk is left out.
 //
 // INVALID_ARGUMENT when the text does not fill a chunk; CANCELLED when `interrupted` says so between chunks; the errors
 // of loading the model.

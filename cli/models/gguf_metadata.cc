@@ -78,6 +78,9 @@ absl::StatusOr<std::vector<Token>> ReadTokens(const Json& tokenizer, int vocab_s
   }
   if (!tokenizer.contains("added_tokens")) return tokens;
   for (const Json& added : tokenizer["added_tokens"]) {
+    for (const char* flag : {"lstrip", "rstrip", "single_word"}) {
+      if (added.value(flag, false)) return Unsupported(Concat(flag, " of an added token"));
+    }
     const int32_t type = added.value("special", false) ? kControlType : kUserDefinedType;
     BATON_RETURN_IF_ERROR(set(added["id"].get<int64_t>(), added["content"], type));
   }

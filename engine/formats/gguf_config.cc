@@ -143,11 +143,13 @@ class ConfigConverter {
     fields_.Number(Key("rope.freq_base"), 1, 1e12, theta);
     config_["rope_theta"] = theta;
 
-    std::string_view scaling = "none";
+    // A factor of 0 is none; one without a type is linear.
     double factor = 1;
     fields_.Number(Key("rope.scale_linear"), 0, 1e6, factor);  // the older way
-    if (factor != 1) scaling = "linear";
-    fields_.String(Key("rope.scaling.type"), scaling).Number(Key("rope.scaling.factor"), 0, 1e6, factor);
+    fields_.Number(Key("rope.scaling.factor"), 0, 1e6, factor);
+    if (factor == 0) factor = 1;
+    std::string_view scaling = factor == 1 ? "none" : "linear";
+    fields_.String(Key("rope.scaling.type"), scaling);
     BATON_RETURN_IF_ERROR(fields_.status());
     if (scaling != "none" && scaling != "linear") {
       return Unsupported(Key("rope.scaling.type"),

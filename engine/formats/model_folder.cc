@@ -30,7 +30,14 @@ absl::StatusOr<ModelText> LoadConfigJson(const std::filesystem::path& model) {
 absl::StatusOr<std::map<std::string, std::string>> LoadTextAssets(const std::filesystem::path& model) {
   if (IsGgufPath(model)) {
     BATON_ASSIGN_OR_RETURN(const GgufModel gguf, OpenGgufModel(model));
-    return GgufTextAssets(gguf);
+    BATON_ASSIGN_OR_RETURN(auto assets, GgufTextAssets(gguf));
+    for (const auto& [name, text] : assets) {
+      if (text.size() > kMaxAssetBytes) {
+        return absl::ResourceExhaustedError(Concat(gguf.origin, ": as ", name, " its tokenizer takes ", text.size(),
+                                                   " bytes, the limit is ", kMaxAssetBytes));
+      }
+    }
+    return assets;
   }
   std::map<std::string, std::string> assets;
   BATON_ASSIGN_OR_RETURN(assets[kRequired], ReadTextFile(model / kRequired, kMaxAssetBytes));

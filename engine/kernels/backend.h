@@ -84,7 +84,8 @@ class Backend {
   virtual std::string_view family() const = 0;  // "scalar", "avx2", "avx512", ...
   virtual int revision() const = 0;             // raised whenever a kernel's bits change
 
-  // 16-bit weights stay 16-bit. RESOURCE_EXHAUSTED names the bytes.
+  // Floats keep their type; quantized weights keep their codes, 5- and 6-bit ones in a byte each. INVALID_ARGUMENT when
+  // shapes do not fit; RESOURCE_EXHAUSTED names the bytes.
   virtual absl::StatusOr<std::unique_ptr<Matrix>> Pack(const TensorView& weights) = 0;
   // `weights` below each other, as one matrix: q, k and v; gate and up. All of the same cols.
   virtual absl::StatusOr<std::unique_ptr<Matrix>> PackStacked(std::span<const TensorView> weights) = 0;

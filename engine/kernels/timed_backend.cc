@@ -1,8 +1,7 @@
 #include "engine/kernels/timed_backend.h"
 
+#include <chrono>
 #include <utility>
-
-#include "absl/time/clock.h"
 
 namespace baton {
 namespace {
@@ -63,9 +62,9 @@ class TimedBackend final : public Backend {
   template <typename F>
   void Timed(absl::Duration& time, F work) {
     const absl::Duration waited = backend_->waited();
-    const absl::Time start = absl::Now();
+    const auto start = std::chrono::steady_clock::now();
     work();
-    time += absl::Now() - start;
+    time += absl::FromChrono(std::chrono::steady_clock::now() - start);
     times_.waiting += backend_->waited() - waited;
   }
 

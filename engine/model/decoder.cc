@@ -16,12 +16,13 @@ constexpr int kRowsStep = 64;
 }  // namespace
 
 Decoder::Decoder(ModelConfig config, KvLayout kv_layout, std::string numerics_id, std::unique_ptr<Backend> backend,
-                 ModelWeights weights)
+                 ModelWeights weights, TensorType weight_type)
     : config_(std::move(config)),
       kv_layout_(kv_layout),
       numerics_id_(std::move(numerics_id)),
       backend_(std::move(backend)),
       weights_(std::move(weights)),
+      weight_type_(weight_type),
       rope_(BuildRopeTable(config_.rope, config_.head_dim, config_.max_positions)) {}
 
 absl::Status Decoder::Forward(std::span<const SequenceInput> batch, PagePool& pool, const LayerDone& layer_done,

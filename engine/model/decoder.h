@@ -30,13 +30,14 @@ struct Scratch {
 class Decoder final : public Model {
  public:
   Decoder(ModelConfig config, KvLayout kv_layout, std::string numerics_id, std::unique_ptr<Backend> backend,
-          ModelWeights weights);
+          ModelWeights weights, TensorType weight_type);
 
   const ModelConfig& config() const override { return config_; }
   const KvLayout& kv_layout() const override { return kv_layout_; }
   const std::string& numerics_id() const override { return numerics_id_; }
   std::string_view kernel_family() const override { return backend_->family(); }
   size_t weight_bytes() const override { return weights_.bytes(); }
+  TensorType weight_type() const override { return weight_type_; }
   size_t step_bytes() const override {
     return weights_.bytes() - (weights_.untied_head != nullptr ? weights_.embedding->bytes() : 0);
   }
@@ -56,6 +57,7 @@ class Decoder final : public Model {
   const std::string numerics_id_;
   const std::unique_ptr<Backend> backend_;
   const ModelWeights weights_;
+  const TensorType weight_type_;
   const RopeTable rope_;
   Scratch scratch_;
 };

@@ -54,8 +54,9 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(const std::filesystem::path& 
                            options.kv_dtype.value_or(default_kv)};
   std::string numerics_id =
       NumericsId(config, WeightsText(weights.type, options.quantize), fingerprint, layout, *backend);
+  const TensorType weight_type = options.quantize.value_or(weights.type);
   return std::make_unique<Decoder>(std::move(config), layout, std::move(numerics_id), std::move(backend),
-                                   std::move(weights));
+                                   std::move(weights), weight_type);
 }
 
 }  // namespace baton

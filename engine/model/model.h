@@ -29,7 +29,7 @@ struct ModelOptions {
   std::vector<int> cpus = {};               // pin them there, one each; empty: unpinned
   std::string kernels = "auto";             // auto | scalar | avx2 | avx512 | avx512-vnni | avx512-bf16
   std::optional<TensorType> quantize = {};  // kQ8_0 or kQ4_0: what becomes of float matrices when they are loaded
-  std::optional<DType> kv_dtype = {};       // default: bf16 for 16-bit weights, else f32
+  std::optional<DType> kv_dtype = {};       // default: f32 for F32 weights, else bf16
   int page_tokens = 16;
   WorkTimes* times = nullptr;  // where Forward spends its time is added up here; must outlive the model
 };
@@ -82,7 +82,10 @@ class Model {
   virtual const std::string& numerics_id() const = 0;
   virtual std::string_view kernel_family() const = 0;
   virtual size_t weight_bytes() const = 0;
-  // Of these, what a step reads: all but the embedding, of which it looks up rows, unless that is the head too.
+  // What most products are computed with: the type of the first layer's weights, as they were loaded.
+  virtual TensorType weight_type() const = 0;
+  // Of weight_bytes(), what a step reads: all but the embedding, of which it looks up rows, unless that is the head
+  // too.
   virtual size_t step_bytes() const = 0;
 
   // Runs `batch` against `pool` (of this model's kv_layout()). Not thread-safe: one call at a time. Fails with

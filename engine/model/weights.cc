@@ -153,15 +153,13 @@ absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config, const Checkp
                                          std::optional<TensorType> quantize, Backend& backend) {
   TensorReader tensors(checkpoint, quantize, backend);
   ModelWeights weights;
-  BATON_ASSIGN_OR_RETURN(const TensorView embedding,
-                         tensors.View("model.embed_tokens.weight", {config.vocab_size, config.hidden_size}));
-  weights.type = embedding.type;
   BATON_ASSIGN_OR_RETURN(weights.embedding,
                          tensors.Packed({{"model.embed_tokens.weight", config.vocab_size}}, config.hidden_size));
   for (int i = 0; i < config.layers; ++i) {
     BATON_ASSIGN_OR_RETURN(LayerWeights layer, LoadLayer(config, i, tensors));
     weights.layers.push_back(std::move(layer));
   }
+  weights.type = *checkpoint.Find("model.layers.0.self_attn.q_proj.weight")->type;
   BATON_ASSIGN_OR_RETURN(weights.final_norm, tensors.Vector("model.norm.weight", config.hidden_size));
   if (!config.tied_embeddings) {
     BATON_ASSIGN_OR_RETURN(weights.untied_head,

@@ -28,7 +28,7 @@ struct ModelWeights {
   std::vector<LayerWeights> layers;
   std::vector<float> final_norm;        // [hidden]
   std::unique_ptr<Matrix> untied_head;  // [vocab, hidden]; null when the embedding is the head
-  TensorType type = TensorType::kF32;   // of the embedding in the file
+  TensorType type = TensorType::kF32;   // of the first layer's q in the file
   const Matrix& head() const { return untied_head != nullptr ? *untied_head : *embedding; }
   size_t bytes() const;
 };

@@ -8,7 +8,14 @@
 namespace baton::cpu {
 namespace {
 
-constexpr int kSuperBlock = 256;
+template <PanelFormat kFormat>
+constexpr QuantShape Shape() {
+  using Format = QuantFormat<kFormat>;
+  return {.group_inputs = Format::kGroup,
+          .zero = Format::kZero,
+          .four_bits = Format::kFourBits,
+          .has_min = Format::kHasMin};
+}
 
 float ReadF16(const std::byte* p) {
   uint16_t bits;
@@ -81,15 +88,15 @@ void ReadQ6KGroup(const std::byte* block, int group, WeightGroup& out) {
 QuantShape ShapeOf(PanelFormat format) {
   switch (format) {
     case PanelFormat::kInt8Fine:
-      return {.group_inputs = 16, .zero = 128, .four_bits = false, .has_min = false};
+      return Shape<PanelFormat::kInt8Fine>();
     case PanelFormat::kInt8Min:
-      return {.group_inputs = 32, .zero = 0, .four_bits = false, .has_min = true};
+      return Shape<PanelFormat::kInt8Min>();
     case PanelFormat::kInt4:
-      return {.group_inputs = 32, .zero = 8, .four_bits = true, .has_min = false};
+      return Shape<PanelFormat::kInt4>();
     case PanelFormat::kInt4Min:
-      return {.group_inputs = 32, .zero = 0, .four_bits = true, .has_min = true};
+      return Shape<PanelFormat::kInt4Min>();
     default:
-      return {.group_inputs = 32, .zero = 128, .four_bits = false, .has_min = false};
+      return Shape<PanelFormat::kInt8>();
   }
 }
 

@@ -9,6 +9,14 @@
 //   V::ScaleByPowerOfTwo(a, n)  a 2^i, i in the low bits of n
 //   V::Sqrt(float)   exact, not libm's
 //   V::Sums4(a, b, c, d, float out[4])  each vector's sum, always added in the same order
+//   V::MaxMagnitude(a, b)  of a >= 0 and |b| the larger by bits, so that NaN wins
+//   v.StoreRounded(int8_t*)  to nearest, ties to even; what does not fit becomes any value
+// For products of 8-bit integers: Ints are kLanes sums of 32 bits, Bytes 4 unsigned codes for each of these, a Four the
+// 4 signed activations that meet them, kFourBytes long in memory (StoreFour, LoadFour).
+//   V::AddProducts(Ints, Bytes, Four)  adds to each sum its 4 products, exactly, for codes to 255 and values from -128
+//   V::LowNibbles(b), V::HighNibbles(b)  4-bit codes of Bytes; ints.ToFloats()
+// With kHasPairs: V::AddPairProducts(V, Pairs, Pairs) adds products of two BF16 numbers to each float.
+// kQuantRows and kPairRows rows by one panel fit the registers there.
 // kPanelVectors vectors are one panel of packed weights; kTileRows rows by one panel, and kDotRows rows by 4 tokens,
 // fit the registers.
 #pragma once
