@@ -256,7 +256,7 @@ TEST_P(QuantMatMulTest, InterleavedHeadsAreUndone) {
   constexpr int kHeadDim = 6;
   const auto backend = NewBackend(1);
   for (const TensorType type : {TensorType::kQ8_0, TensorType::kF32}) {
-    std::vector<float> values = RandomMatrix(2 * kHeadDim, kInputs, 1);
+    std::vector<float> values = RandomMatrix(size_t{2} * kHeadDim, kInputs, 1);
     std::vector<std::byte> file(12 * BytesOf(type, kInputs));
     // As the file has them: 0, 3, 1, 4, 2, 5 of each head.
     std::vector<float> want;
