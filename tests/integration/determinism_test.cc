@@ -111,6 +111,17 @@ class DeterminismTest : public ::testing::Test {
     return count;
   }
 
+  // How many requests run at once, and with it whether pages run out, is up to the machine: several tries.
+  static void ExpectTheSameThroughPreemption(const ClusterSpec& spec) {
+    int preempted = 0;
+    for (int tries = 0; tries < 5 && preempted == 0; ++tries) {
+      const std::vector<Reply> replies = RunOn(spec);
+      ExpectAsAlone(replies);
+      preempted = CountAttemptsEndedBy(replies, "preempted");
+    }
+    EXPECT_GT(preempted, 0);
+  }
+
   static void ExpectTheSameThroughADecodeWorkersDeath() {
     ASSERT_OK_AND_ASSIGN(const auto cluster, Start({.workers = {Prefill("p0"), Decode("d0"), Decode("d1")}}));
     BackgroundLoad load(cluster->client(), requests_);
@@ -130,9 +141,11 @@ class DeterminismTest : public ::testing::Test {
 };
 
 TEST_F(DeterminismTest, InOneBatch) {
-  ExpectAsAlone(RunOn({.workers = {Prefill("p0"), Decode("d0")}}, [](Cluster& cluster) {
-    // One after the other it would take as many steps as there are tokens, over 1700.
-    EXPECT_LT(StepsOf(cluster, "d0"), 1000);
+  double tokens = 0;
+  for (const Answer& answer : alone_) tokens += static_cast<double>(answer.token_ids.size());
+  ExpectAsAlone(RunOn({.workers = {Prefill("p0"), Decode("d0")}}, [tokens](Cluster& cluster) {
+    // One after the other it would take about as many steps as there are tokens.
+    EXPECT_LT(StepsOf(cluster, "d0"), tokens * 3 / 4);
   }));
 }
 
@@ -166,16 +179,12 @@ TEST_F(DeterminismTest, OnOneWorkerThatDoesBoth) {
 
 TEST_F(DeterminismTest, ThroughPreemption) {
   // The longest request needs 80 pages.
-  const std::vector<Reply> replies =
-      RunOn({.workers = {Prefill("p0"), Decode("d0", {"--pages=84", "--growth-watermark-pages=0"})}});
-  ExpectAsAlone(replies);
-  EXPECT_GT(CountAttemptsEndedBy(replies, "preempted"), 0);
+  ExpectTheSameThroughPreemption(
+      {.workers = {Prefill("p0"), Decode("d0", {"--pages=84", "--growth-watermark-pages=0"})}});
 }
 
 TEST_F(DeterminismTest, ThroughPreemptionOnOneWorkerThatDoesBoth) {
-  const std::vector<Reply> replies = RunOn({.workers = {Both("b0", {"--pages=90"})}});
-  ExpectAsAlone(replies);
-  EXPECT_GT(CountAttemptsEndedBy(replies, "preempted"), 0);
+  ExpectTheSameThroughPreemption({.workers = {Both("b0", {"--pages=90"})}});
 }
 
 TEST_F(DeterminismTest, ThroughADecodeWorkersDeathMidStream) { ExpectTheSameThroughADecodeWorkersDeath(); }
