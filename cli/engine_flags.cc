@@ -38,8 +38,9 @@ void AddEngineFlags(CLI::App& app, ModelOptions* options) {
               if (text != "off") options->quantize = text == "int8" ? TensorType::kQ8_0 : TensorType::kQ4_0;
             })
       ->default_str("off");
-  AddChoice(app, "--kv-dtype", "type of the KV cache (default: as the workers' auto)", {"f32", "f16", "bf16"},
-            [options](const std::string& text) { options->kv_dtype = DTypeFromName(text); });
+  AddChoice(app, "--kv-dtype", "type of the KV cache (default: as the workers' auto)",
+            {"f32", "f16", "bf16", "int8", "fp8"},
+            [options](const std::string& text) { options->kv_dtype = KvTypeFromName(text); });
 }
 
 }  // namespace baton

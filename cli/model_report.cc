@@ -13,7 +13,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr DType kKvTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
 constexpr uint64_t kGiB = uint64_t{1} << 30;
 constexpr uint64_t kMemories[] = {1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 128, 192, 256, 512, 1024};  // GiB
 constexpr size_t kMemoriesShown = 4;
@@ -48,7 +47,7 @@ std::string DescribeMemory(const ModelReport& report) {
   const std::vector<uint64_t> memories = MemoriesFor(report);
   for (const uint64_t memory : memories) header.push_back(absl::StrCat("IN ", memory / kGiB, " GiB"));
   Table table(header);
-  for (const DType dtype : kKvTypes) {
+  for (const KvType dtype : kKvTypes) {
     std::vector<std::string> row = {std::string(Name(dtype)), absl::StrCat(KvBytesPerToken(*report.config, dtype))};
     for (const uint64_t memory : memories) row.push_back(absl::StrCat(TokensThatFit(report, dtype, memory)));
     table.AddRow(row);
@@ -107,12 +106,12 @@ std::string ToJson(const std::string& path, const ModelReport& report) {
   if (!report.config) json["problem"] = std::string(FromAbsl(report.config_status.message()));
   for (const TypeReport& type : report.types) json["types"][type.type] = TypeJson(type);
   if (report.config) {
-    for (const DType dtype : kKvTypes) {
+    for (const KvType dtype : kKvTypes) {
       json["kv_bytes_per_token"][std::string(Name(dtype))] = KvBytesPerToken(*report.config, dtype);
     }
     for (const uint64_t memory : MemoriesFor(report)) {
       Json fits = {{"memory_bytes", memory}};
-      for (const DType dtype : kKvTypes) {
+      for (const KvType dtype : kKvTypes) {
         fits["tokens"][std::string(Name(dtype))] = TokensThatFit(report, dtype, memory);
       }
       json["kv_cache"].push_back(fits);

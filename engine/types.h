@@ -15,25 +15,23 @@ using TokenId = int32_t;
 enum class PageId : uint32_t {};
 constexpr uint32_t ToIndex(PageId page) { return static_cast<uint32_t>(page); }
 
-enum class DType : uint8_t { kF32, kF16, kBF16 };
+// How the KV cache holds values. kInt8 and kFp8 (E4M3: 4 bits of exponent, 3 of mantissa) are multiplied by a scale per
+// token and head.
+enum class KvType : uint8_t { kF32, kF16, kBF16, kInt8, kFp8 };
 
-constexpr size_t SizeOf(DType dtype) { return dtype == DType::kF32 ? 4 : 2; }
+inline constexpr KvType kKvTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kInt8, KvType::kFp8};
 
-constexpr std::string_view Name(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return "f32";
-    case DType::kF16:
-      return "f16";
-    case DType::kBF16:
-      return "bf16";
-  }
-  return "?";
+constexpr bool HasScales(KvType type) { return type >= KvType::kInt8; }
+constexpr size_t SizeOf(KvType type) { return HasScales(type) ? 1 : type == KvType::kF32 ? 4 : 2; }
+
+constexpr std::string_view Name(KvType type) {
+  constexpr std::string_view kNames[] = {"f32", "f16", "bf16", "int8", "fp8"};
+  return kNames[static_cast<int>(type)];
 }
 
-constexpr std::optional<DType> DTypeFromName(std::string_view name) {
-  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
-    if (Name(dtype) == name) return dtype;
+constexpr std::optional<KvType> KvTypeFromName(std::string_view name) {
+  for (const KvType type : kKvTypes) {
+    if (Name(type) == name) return type;
   }
   return std::nullopt;
 }
@@ -60,9 +58,6 @@ constexpr size_t BytesOf(TensorType type, size_t values) {
   return values / InfoOf(type).block_values * InfoOf(type).block_bytes;
 }
 
-constexpr TensorType ToTensorType(DType dtype) { return static_cast<TensorType>(dtype); }
 constexpr bool IsQuantized(TensorType type) { return type > TensorType::kBF16; }
-// Of a type that is not quantized.
-constexpr DType ToDType(TensorType type) { return static_cast<DType>(type); }
 
 }  // namespace baton

@@ -110,8 +110,9 @@ void WorkerOptions::AddTo(OptionSet& set) {
                 "family of compute kernels");
   set.AddChoice("quantize", &quantize, {"off", "int8", "int4"},
                 "round float weights when they are loaded: groups of 32 with a scale");
-  set.AddChoice("kv-dtype", &kv_dtype, {"auto", "f32", "f16", "bf16"},
-                "type of the KV cache; auto: f32 for F32 weights, else bf16");
+  set.AddChoice("kv-dtype", &kv_dtype, {"auto", "f32", "f16", "bf16", "int8", "fp8"},
+                "type of the KV cache; auto: f32 for F32 weights, else bf16; int8 and fp8 (E4M3) have a scale per "
+                "token and head");
   set.Add("page-tokens", &page_tokens, "tokens per KV page, a power of two", 1, 1024);
   set.Add("kv-memory", &kv_memory, "memory for KV pages");
   set.Add("pages", &pages, "number of KV pages; 0: as many as fit kv-memory", 0, 1 << 28);
@@ -182,7 +183,7 @@ ModelOptions WorkerOptions::ForModel() const {
   options.kernels = kernels;
   options.page_tokens = page_tokens;
   if (quantize != "off") options.quantize = quantize == "int8" ? TensorType::kQ8_0 : TensorType::kQ4_0;
-  if (kv_dtype != "auto") options.kv_dtype = DTypeFromName(kv_dtype);
+  if (kv_dtype != "auto") options.kv_dtype = KvTypeFromName(kv_dtype);
   return options;
 }
 

@@ -42,11 +42,11 @@ absl::StatusOr<ModelReport> InspectModel(const std::filesystem::path& path) {
   return report;
 }
 
-uint64_t KvBytesPerToken(const ModelConfig& config, DType kv_dtype) {
+uint64_t KvBytesPerToken(const ModelConfig& config, KvType kv_dtype) {
   return KvLayout{config.layers, config.kv_heads, config.head_dim, 1, kv_dtype}.page_bytes();
 }
 
-uint64_t TokensThatFit(const ModelReport& report, DType kv_dtype, uint64_t memory_bytes) {
+uint64_t TokensThatFit(const ModelReport& report, KvType kv_dtype, uint64_t memory_bytes) {
   if (!report.config || memory_bytes <= report.total.bytes) return 0;
   return (memory_bytes - report.total.bytes) / KvBytesPerToken(*report.config, kv_dtype);
 }

@@ -34,10 +34,10 @@ struct ModelReport {
 absl::StatusOr<ModelReport> InspectModel(const std::filesystem::path& path);
 
 // Of one token in the KV cache.
-uint64_t KvBytesPerToken(const ModelConfig& config, DType kv_dtype);
+uint64_t KvBytesPerToken(const ModelConfig& config, KvType kv_dtype);
 
 // How many tokens the KV cache holds when `memory_bytes` hold it and the weights as they are in the file, and nothing
 // else. 0 when the weights alone do not fit.
-uint64_t TokensThatFit(const ModelReport& report, DType kv_dtype, uint64_t memory_bytes);
+uint64_t TokensThatFit(const ModelReport& report, KvType kv_dtype, uint64_t memory_bytes);
 
 }  // namespace baton

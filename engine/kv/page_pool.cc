@@ -27,9 +27,9 @@ absl::Status CheckSize(const KvLayout& layout, uint32_t pages_total) {
                                                    " tokens per page: all must be positive"));
   }
   if (pages_total == 0) return absl::InvalidArgumentError("a page pool needs at least one page");
-  size_t bytes = 2 * SizeOf(layout.dtype);
-  for (const size_t factor : {size_t(layout.layers), size_t(layout.kv_heads), size_t(layout.head_dim),
-                              size_t(layout.page_tokens), size_t(pages_total)}) {
+  size_t bytes = 2 * (layout.token_bytes() + layout.scale_bytes());
+  for (const size_t factor :
+       {size_t(layout.layers), size_t(layout.kv_heads), size_t(layout.page_tokens), size_t(pages_total)}) {
     if (__builtin_mul_overflow(bytes, factor, &bytes)) {
       return absl::ResourceExhaustedError(absl::StrCat(pages_total, " KV pages are more bytes than can be addressed"));
     }

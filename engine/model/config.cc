@@ -158,21 +158,6 @@ absl::Status ReadRope(JsonFields& fields, std::string_view origin, RopeConfig& r
   return fields.status();
 }
 
-void ReadWeightsDType(JsonFields& fields, ModelConfig& config) {
-  for (const std::string_view field : {"torch_dtype", "dtype"}) {  // the older and the newer field
-    std::string name = "float32";
-    if (fields.Find(field) == nullptr) continue;
-    fields.String(field, name);
-    if (name == "bfloat16") {
-      config.weights_dtype = DType::kBF16;
-    } else if (name == "float16") {
-      config.weights_dtype = DType::kF16;
-    } else if (name != "float32") {
-      fields.Expected(field, "float32, float16 or bfloat16");
-    }
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<ModelConfig> ParseModelConfig(std::string_view json, std::string_view origin) {
@@ -187,7 +172,6 @@ absl::StatusOr<ModelConfig> ParseModelConfig(std::string_view json, std::string_
   fields.Number("rms_norm_eps", 0, 1, eps).Bool("tie_word_embeddings", config.tied_embeddings);
   config.rms_norm_eps = static_cast<float>(eps);
   BATON_RETURN_IF_ERROR(ReadRope(fields, origin, config.rope));
-  ReadWeightsDType(fields, config);
   BATON_RETURN_IF_ERROR(fields.status());
   return config;
 }

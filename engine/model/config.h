@@ -38,7 +38,6 @@ struct ModelConfig {
   bool tied_embeddings = false;
   bool qk_norm = false;  // Qwen3: RMSNorm over head_dim of each q and k head, before RoPE
   RopeConfig rope;
-  DType weights_dtype = DType::kF32;  // torch_dtype, a hint; each tensor says its own
 };
 
 // From the text of config.json; `origin` names the file in errors. UNIMPLEMENTED names an unknown architecture,

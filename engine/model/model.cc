@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(const std::filesystem::path& 
   checkpoint.ReleasePages();
   BATON_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(config, checkpoint, options.quantize, *backend));
 
-  const DType default_kv = weights.type == TensorType::kF32 ? DType::kF32 : DType::kBF16;
+  const KvType default_kv = weights.type == TensorType::kF32 ? KvType::kF32 : KvType::kBF16;
   const KvLayout layout = {config.layers, config.kv_heads, config.head_dim, options.page_tokens,
                            options.kv_dtype.value_or(default_kv)};
   std::string numerics_id =

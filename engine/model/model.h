@@ -29,7 +29,7 @@ struct ModelOptions {
   std::vector<int> cpus = {};               // pin them there, one each; empty: unpinned
   std::string kernels = "auto";             // auto | scalar | avx2 | avx512 | avx512-vnni | avx512-bf16
   std::optional<TensorType> quantize = {};  // kQ8_0 or kQ4_0: what becomes of float matrices when they are loaded
-  std::optional<DType> kv_dtype = {};       // default: f32 for F32 weights, else bf16
+  std::optional<KvType> kv_dtype = {};      // default: f32 for F32 weights, else bf16
   int page_tokens = 16;
   WorkTimes* times = nullptr;  // where Forward spends its time is added up here; must outlive the model
 };

@@ -51,7 +51,7 @@ TEST_P(GoldenDemo, PrefillsAndDecodesAsTheReferenceDoes) {
   const std::vector<GoldenCase> cases = ReadGolden(key);
   ASSERT_EQ(cases.size(), 12U);
   const std::unique_ptr<Model> model = testing::LoadModel(
-      testing::DemoModel(folder), {.threads = 2, .kernels = std::get<1>(GetParam()), .kv_dtype = DType::kF32});
+      testing::DemoModel(folder), {.threads = 2, .kernels = std::get<1>(GetParam()), .kv_dtype = KvType::kF32});
   ASSERT_NE(model, nullptr);
 
   // Products of BF16 pairs round the activations too.

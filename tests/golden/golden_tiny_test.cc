@@ -57,7 +57,7 @@ class Expected {
 class GoldenTiny : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
  protected:
   std::string model() const { return std::get<0>(GetParam()); }
-  std::unique_ptr<Model> Load(std::optional<DType> kv_dtype) const {
+  std::unique_ptr<Model> Load(std::optional<KvType> kv_dtype) const {
     return testing::LoadModel(testing::TinyModel(model()), {.kernels = std::get<1>(GetParam()), .kv_dtype = kv_dtype});
   }
   // Products of BF16 pairs round the activations too.
@@ -69,7 +69,7 @@ class GoldenTiny : public ::testing::TestWithParam<std::tuple<std::string, std::
 
 TEST_P(GoldenTiny, LogitsOfEveryPositionMatchTheReference) {
   const Expected expected(model());
-  const std::unique_ptr<Model> model = Load(DType::kF32);
+  const std::unique_ptr<Model> model = Load(KvType::kF32);
   ASSERT_NE(model, nullptr);
   for (int i = 0; i < kPrompts; ++i) {
     const std::vector<float> logits = testing::AllLogits(*model, expected.Prompt(i));
@@ -79,7 +79,7 @@ TEST_P(GoldenTiny, LogitsOfEveryPositionMatchTheReference) {
 
 TEST_P(GoldenTiny, HiddenStateOfTheLastPositionMatchesTheReference) {
   const Expected expected(model());
-  const std::unique_ptr<Model> model = Load(DType::kF32);
+  const std::unique_ptr<Model> model = Load(KvType::kF32);
   ASSERT_NE(model, nullptr);
   const std::unique_ptr<PagePool> pool = testing::MakePool(*model, 32);
   for (int i = 0; i < kPrompts; ++i) {
@@ -96,7 +96,7 @@ TEST_P(GoldenTiny, HiddenStateOfTheLastPositionMatchesTheReference) {
 
 TEST_P(GoldenTiny, SixteenBitStorageStaysNearTheUnroundedReference) {
   const Expected expected(model());
-  const std::unique_ptr<Model> model = Load(DType::kBF16);
+  const std::unique_ptr<Model> model = Load(KvType::kBF16);
   ASSERT_NE(model, nullptr);
   for (int i = 0; i < kPrompts; ++i) {
     const std::vector<float> unrounded = expected.Unrounded(i);  // only there for 16-bit weights

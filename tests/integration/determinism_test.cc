@@ -217,5 +217,24 @@ TEST_F(ShippedFlagsTest, OnOneWorkerThatDoesBoth) { ExpectAsAlone(RunOn({.worker
 
 TEST_F(ShippedFlagsTest, ThroughADecodeWorkersDeathMidStream) { ExpectTheSameThroughADecodeWorkersDeath(); }
 
+// Scales travel with their pages.
+TEST(EightBitKvTest, GivesTheSameOnOneWorkerAndOnTwo) {
+  std::vector<v1::GenerateRequest> requests;
+  for (int i = 0; i < kRequests / 4; ++i) requests.push_back(MixedRequest(i));
+  for (const std::string dtype : {"int8", "fp8"}) {
+    std::vector<std::vector<Answer>> answers;
+    for (const std::vector<WorkerSpec>& workers : {std::vector{Prefill("p0"), Decode("d0")}, std::vector{Both("b0")}}) {
+      ASSERT_OK_AND_ASSIGN(const auto cluster,
+                           Cluster::Start({.workers = workers, .worker_flags = {"--kv-dtype=" + dtype}}));
+      answers.emplace_back();
+      for (const Reply& reply : cluster->client().GenerateAll(requests)) {
+        ASSERT_TRUE(Succeeded(reply));
+        answers.back().push_back(reply.answer);
+      }
+    }
+    EXPECT_EQ(answers[0], answers[1]) << dtype;
+  }
+}
+
 }  // namespace
 }  // namespace baton::testing

@@ -7,6 +7,7 @@
 // size does not show in the bits.
 #pragma once
 
+#include "engine/kernels/cpu/kv_rounding-inl.h"
 #include "engine/kernels/cpu/matmul-inl.h"
 #include "engine/kernels/cpu/vector-inl.h"
 
@@ -44,10 +45,26 @@ struct AttentionScratch {
   float* total;   // [rows], of the weights so far
 };
 
-template <typename V, typename T>
-void WidenRow(const T* from, int count, float* to, size_t width) {
-  ForVectors<V>(count, [&](size_t i, int partial) { LoadSome<V>(from + i, partial).Store(to + i); });
+template <typename V>
+void PadRow(float* to, int count, size_t width) {
   for (size_t i = (count + V::kLanes - 1) / V::kLanes * V::kLanes; i < width; i += V::kLanes) V::Zero().Store(to + i);
+}
+
+// One token's K or V, in `slot` of its page.
+template <typename V, typename T>
+void LoadHead(const AttentionTask& task, const std::byte* head, int slot, float* to, size_t width) {
+  const T* const values = reinterpret_cast<const T*>(head) + size_t(slot) * task.head_dim;
+  if constexpr (kHasScales<T>) {
+    float scale;
+    const std::byte* const scales = head + size_t(task.page_tokens) * task.head_dim * sizeof(T);
+    __builtin_memcpy(&scale, scales + slot * sizeof(scale), sizeof(scale));
+    const V factor = V::Set(scale);
+    ForVectors<V>(task.head_dim,
+                  [&](size_t i, int partial) { (LoadSome<V>(values + i, partial) * factor).Store(to + i); });
+  } else {
+    ForVectors<V>(task.head_dim, [&](size_t i, int partial) { LoadSome<V>(values + i, partial).Store(to + i); });
+  }
+  PadRow<V>(to, task.head_dim, width);
 }
 
 // K and V of `count` tokens from `position`.
@@ -56,10 +73,9 @@ void LoadBlock(const AttentionTask& task, int position, int count, const Attenti
   for (int t = 0; t < count; ++t) {
     const int page = (position + t) / task.page_tokens;
     const int slot = (position + t) % task.page_tokens;
-    const std::byte* const keys = task.blocks + static_cast<uint32_t>(task.pages[page]) * task.block_bytes +
-                                  size_t(slot) * task.head_dim * sizeof(T);
-    WidenRow<V>(reinterpret_cast<const T*>(keys), task.head_dim, s.keys + t * s.width, s.width);
-    WidenRow<V>(reinterpret_cast<const T*>(keys + task.v_offset), task.head_dim, s.values + t * s.width, s.width);
+    const std::byte* const keys = task.blocks + static_cast<uint32_t>(task.pages[page]) * task.block_bytes;
+    LoadHead<V, T>(task, keys, slot, s.keys + t * s.width, s.width);
+    LoadHead<V, T>(task, keys + task.v_offset, slot, s.values + t * s.width, s.width);
   }
 }
 
@@ -167,12 +183,11 @@ void BeginAttention(const AttentionTask& task, const AttentionScratch<V>& s) {
   const V scale = V::Set(1.0f / V::Sqrt(static_cast<float>(task.head_dim)));
   for (int row = 0; row < task.queries * task.group; ++row) {
     const float* const q = task.q + row / task.group * task.q_stride + size_t(row % task.group) * task.head_dim;
-    WidenRow<V>(q, task.head_dim, s.q + row * s.width, s.width);
-    for (size_t i = 0; i < s.width; i += V::kLanes) {
-      float* const scaled = s.q + row * s.width + i;
-      (V::Load(scaled) * scale).Store(scaled);
-      V::Zero().Store(s.sums + row * s.width + i);
-    }
+    float* const scaled = s.q + row * s.width;
+    ForVectors<V>(task.head_dim,
+                  [&](size_t i, int partial) { (LoadSome<V>(q + i, partial) * scale).Store(scaled + i); });
+    PadRow<V>(scaled, task.head_dim, s.width);
+    for (size_t i = 0; i < s.width; i += V::kLanes) V::Zero().Store(s.sums + row * s.width + i);
     s.max[row] = -__builtin_inff();
     s.total[row] = 0;
   }

@@ -27,6 +27,16 @@ struct Vec512 {
   static BATON_INLINE Vec Load(const BF16* p) {
     return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(LoadHalves(p)), 16))};
   }
+  static BATON_INLINE Vec Load(const int8_t* p) {
+    return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+  }
+  static BATON_INLINE Vec Load(const E4M3* p) {
+    const __m256i codes = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    // As F16, whose exponent has another bias, then that corrected.
+    const __m256i sign = _mm256_slli_epi16(_mm256_and_si256(codes, _mm256_set1_epi16(0x80)), 8);
+    const __m256i magnitude = _mm256_slli_epi16(_mm256_and_si256(codes, _mm256_set1_epi16(0x7f)), 7);
+    return {_mm512_mul_ps(_mm512_cvtph_ps(_mm256_or_si256(sign, magnitude)), _mm512_set1_ps(256))};
+  }
 
   BATON_INLINE void Store(float* p) const { _mm512_storeu_ps(p, floats); }
   BATON_INLINE void Store(F16* p) const {

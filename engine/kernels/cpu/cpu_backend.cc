@@ -44,7 +44,7 @@ namespace {
 CpuActivations& Of(Activations& x) { return static_cast<CpuActivations&>(x); }
 const CpuActivations& Of(const Activations& x) { return static_cast<const CpuActivations&>(x); }
 
-size_t Index(DType dtype) { return static_cast<size_t>(dtype); }
+size_t Index(KvType dtype) { return static_cast<size_t>(dtype); }
 
 }  // namespace
 
@@ -84,7 +84,7 @@ absl::StatusOr<std::unique_ptr<Matrix>> CpuBackend::PackStacked(std::span<const 
 
 std::vector<float> CpuBackend::Vector(const TensorView& weights) {
   std::vector<float> values(size_t(weights.rows) * weights.cols);
-  Widen(weights.data, 1, ToDType(weights.type), values.size(), values.data());
+  Widen(weights.data, 1, weights.type, values.size(), values.data());
   return values;
 }
 
@@ -203,21 +203,21 @@ void CpuBackend::Rope(Activations& x, std::span<const int> positions, int first_
 void CpuBackend::WriteKv(const Activations& qkv, int k_col, int v_col, std::span<const SequenceRows> batch,
                          const KvLayer& kv) {
   const KvLayout& layout = *kv.layout;
-  const size_t token_bytes = size_t(layout.head_dim) * SizeOf(layout.dtype);
   const size_t half_block = layout.block_bytes() / 2;
-  const auto round = kernels_.round[Index(layout.dtype)];
+  const auto round = kernels_.round_head[Index(layout.dtype)];
   for (const SequenceRows& sequence : batch) {
     ForRows(sequence.rows, size_t(2) * layout.kv_heads * layout.head_dim, [&](int r) {
       const int position = sequence.start_position + r;
       const PageId page = sequence.pages[position / layout.page_tokens];
-      std::byte* const token =
-          kv.blocks + ToIndex(page) * layout.block_bytes() + position % layout.page_tokens * token_bytes;
+      const size_t slot = position % layout.page_tokens;
+      const size_t scale = layout.scales_offset() + slot * layout.scale_bytes();
       const float* const row = Of(qkv).row(sequence.first_row + r);
       for (int h = 0; h < layout.kv_heads; ++h) {
-        std::byte* const k = token + h * layout.head_bytes();
+        std::byte* const k = kv.blocks + ToIndex(page) * layout.block_bytes() + h * layout.head_bytes();
+        std::byte* const v = k + half_block;
         const size_t col = size_t(h) * layout.head_dim;
-        round(row + k_col + col, layout.head_dim, k);
-        round(row + v_col + col, layout.head_dim, k + half_block);
+        round(row + k_col + col, layout.head_dim, k + slot * layout.token_bytes(), k + scale);
+        round(row + v_col + col, layout.head_dim, v + slot * layout.token_bytes(), v + scale);
       }
     });
   }

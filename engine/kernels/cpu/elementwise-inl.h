@@ -1,4 +1,4 @@
-// Kernels on single rows: norms, activations, rotary positions, rounding.
+// Kernels on single rows: norms, activations, rotary positions.
 #pragma once
 
 #include "engine/kernels/cpu/vector-inl.h"
@@ -46,12 +46,6 @@ void Rope(float* x, const float* cos, const float* sin, int half_dim) {
     StoreSome(V::Fma(a, c, V::Zero() - b * s), x + i, partial);
     StoreSome(V::Fma(b, c, a * s), y + i, partial);
   });
-}
-
-template <typename V, typename T>
-void Round(const float* x, int count, void* out) {
-  T* const rounded = static_cast<T*>(out);
-  ForVectors<V>(count, [&](size_t i, int partial) { StoreSome(LoadSome<V>(x + i, partial), rounded + i, partial); });
 }
 
 }  // namespace baton::cpu

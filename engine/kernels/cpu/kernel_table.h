@@ -15,7 +15,6 @@
 namespace baton {
 
 enum class PageId : uint32_t;
-enum class DType : uint8_t;
 
 namespace cpu {
 
@@ -64,7 +63,7 @@ struct AttentionTask {
   float* scratch = nullptr;  // attention_scratch(queries * group, head_dim) floats of this thread
 };
 
-// Arrays of functions are indexed by DType, matmul by PanelFormat.
+// Arrays of functions are indexed by KvType, matmul by PanelFormat.
 struct KernelTable {
   const char* family;
   int panel_outputs;  // outputs side by side in a panel
@@ -73,9 +72,9 @@ struct KernelTable {
 
   MatMulKernel matmul[kPanelFormats];
   size_t (*attention_scratch)(int rows, int head_dim);
-  void (*attention[3])(const AttentionTask& task);
-  // KV rounding, to nearest, ties to even.
-  void (*round[3])(const float* x, int count, void* out);
+  void (*attention[5])(const AttentionTask& task);
+  // One token's K or V of one head, rounded to nearest, ties to even; and its scale, of types that have one.
+  void (*round_head[5])(const float* x, int head_dim, std::byte* out, std::byte* scale);
   void (*rms_norm)(const float* x, int count, const float* weight, float eps, float* out);
   void (*add)(float* x, const float* y, size_t count);
   void (*silu_mul)(const float* gate, const float* up, int count, float* out);

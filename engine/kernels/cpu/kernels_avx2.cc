@@ -23,6 +23,16 @@ struct Vec {
   static BATON_INLINE Vec Load(const BF16* p) {
     return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(LoadHalves(p)), 16))};
   }
+  static BATON_INLINE Vec Load(const int8_t* p) {
+    return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))))};
+  }
+  static BATON_INLINE Vec Load(const E4M3* p) {
+    const __m128i codes = _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+    // As F16, whose exponent has another bias, then that corrected.
+    const __m128i sign = _mm_slli_epi16(_mm_and_si128(codes, _mm_set1_epi16(0x80)), 8);
+    const __m128i magnitude = _mm_slli_epi16(_mm_and_si128(codes, _mm_set1_epi16(0x7f)), 7);
+    return {_mm256_mul_ps(_mm256_cvtph_ps(_mm_or_si128(sign, magnitude)), _mm256_set1_ps(256))};
+  }
 
   BATON_INLINE void Store(float* p) const { _mm256_storeu_ps(p, floats); }
   BATON_INLINE void Store(F16* p) const {

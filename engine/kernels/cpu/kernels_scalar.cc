@@ -34,6 +34,15 @@ struct Vec {
     return {AsFloats(AsWords(magnitude) | (special & 0x7f800000) | ((half & 0x8000) << 16))};
   }
   static BATON_INLINE Vec Load(const BF16* p) { return {AsFloats(LoadHalves(p) << 16)}; }
+  static BATON_INLINE Vec Load(const int8_t* p) {
+    return {
+        Floats{static_cast<float>(p[0]), static_cast<float>(p[1]), static_cast<float>(p[2]), static_cast<float>(p[3])}};
+  }
+  static BATON_INLINE Vec Load(const E4M3* p) {
+    const Words codes = {p[0].bits, p[1].bits, p[2].bits, p[3].bits};
+    const Floats magnitude = AsFloats((codes & 0x7f) << 20) * 0x1p120f;  // as for F16
+    return {AsFloats(AsWords(magnitude) | ((codes & 0x80) << 24))};
+  }
 
   BATON_INLINE void Store(float* p) const { __builtin_memcpy(p, &floats, sizeof(floats)); }
   BATON_INLINE void Store(F16* p) const {

@@ -25,16 +25,11 @@ T ReadUnaligned(const std::byte* p) {
   return value;
 }
 
-float WidenOne(const std::byte* p, DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return ReadUnaligned<float>(p);
-    case DType::kF16:
-      return HalfToFloat(ReadUnaligned<uint16_t>(p));
-    case DType::kBF16:
-      return BFloat16ToFloat(ReadUnaligned<uint16_t>(p));
-  }
-  return 0;
+float WidenOne(const std::byte* p, TensorType type) {
+  if (type == TensorType::kF16) return HalfToFloat(ReadUnaligned<uint16_t>(p));
+  if (type == TensorType::kBF16) return BFloat16ToFloat(ReadUnaligned<uint16_t>(p));
+  assert(type == TensorType::kF32);
+  return ReadUnaligned<float>(p);
 }
 
 PanelFormat FormatOf(TensorType type, const PanelOptions& options) {
@@ -124,8 +119,8 @@ void ReadGroups(PanelFormat format, const std::byte* panel, int panel_outputs, i
     int code = std::to_integer<int>(group[(place / 4 * panel_outputs + lane) * 4 + place % 4]);
     if (shape.four_bits) code = i < half ? code & 0x0f : code >> 4;
     const std::byte* const scales = group + size_t(shape.code_bytes()) * panel_outputs;
-    row[input] = static_cast<float>(code - shape.zero) * WidenOne(scales + size_t(lane) * 2, DType::kF16);
-    if (shape.has_min) row[input] += WidenOne(scales + size_t(panel_outputs + lane) * 2, DType::kF16);
+    row[input] = static_cast<float>(code - shape.zero) * WidenOne(scales + size_t(lane) * 2, TensorType::kF16);
+    if (shape.has_min) row[input] += WidenOne(scales + size_t(panel_outputs + lane) * 2, TensorType::kF16);
   }
 }
 
@@ -154,9 +149,9 @@ absl::Status CheckShapes(std::span<const TensorView> weights, int panel_outputs)
 
 }  // namespace
 
-void Widen(const std::byte* in, size_t in_stride, DType dtype, size_t count, float* out) {
-  const size_t step = in_stride * SizeOf(dtype);
-  for (size_t i = 0; i < count; ++i) out[i] = WidenOne(in + i * step, dtype);
+void Widen(const std::byte* in, size_t in_stride, TensorType type, size_t count, float* out) {
+  const size_t step = in_stride * BytesOf(type, 1);
+  for (size_t i = 0; i < count; ++i) out[i] = WidenOne(in + i * step, type);
 }
 
 absl::StatusOr<std::unique_ptr<PackedMatrix>> PackedMatrix::Create(std::span<const TensorView> weights,
@@ -214,14 +209,14 @@ void PackedMatrix::ReadOutput(int output, float* row) const {
   const int lane = output % panel_outputs_;
   switch (section->format) {
     case PanelFormat::kF32:
-      return Widen(panel + size_t(lane) * 4, panel_outputs_, DType::kF32, inputs_, row);
+      return Widen(panel + size_t(lane) * 4, panel_outputs_, TensorType::kF32, inputs_, row);
     case PanelFormat::kF16:
-      return Widen(panel + size_t(lane) * 2, panel_outputs_, DType::kF16, inputs_, row);
+      return Widen(panel + size_t(lane) * 2, panel_outputs_, TensorType::kF16, inputs_, row);
     case PanelFormat::kBF16:
-      return Widen(panel + size_t(lane) * 2, panel_outputs_, DType::kBF16, inputs_, row);
+      return Widen(panel + size_t(lane) * 2, panel_outputs_, TensorType::kBF16, inputs_, row);
     case PanelFormat::kBF16Pairs:
       for (int i = 0; i < inputs_; ++i) {
-        row[i] = WidenOne(panel + (size_t(i / 2) * panel_outputs_ + lane) * 4 + size_t(i % 2) * 2, DType::kBF16);
+        row[i] = WidenOne(panel + (size_t(i / 2) * panel_outputs_ + lane) * 4 + size_t(i % 2) * 2, TensorType::kBF16);
       }
       return;
     default:

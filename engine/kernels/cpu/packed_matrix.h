@@ -1,4 +1,4 @@
-// Weights as the matmul kernels read them, and the conversions between dtypes that the backend does outside of kernels.
+// Weights as the matmul kernels read them, and the conversions that the backend does outside of kernels.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,8 @@
 
 namespace baton::cpu {
 
-// out[i * out_stride] = the value `count` apart values of `dtype` have at in + i * in_stride elements. Exact; `in` need
-// not be aligned.
-void Widen(const std::byte* in, size_t in_stride, DType dtype, size_t count, float* out);
+// out[i] = the value at in + i * in_stride elements of `type`, which is not quantized. Exact; `in` need not be aligned.
+void Widen(const std::byte* in, size_t in_stride, TensorType type, size_t count, float* out);
 
 // What a family of kernels wants.
 struct PanelOptions {

@@ -4,6 +4,7 @@
 #include "engine/kernels/cpu/attention-inl.h"
 #include "engine/kernels/cpu/elementwise-inl.h"
 #include "engine/kernels/cpu/kernel_table.h"
+#include "engine/kernels/cpu/kv_rounding-inl.h"
 #include "engine/kernels/cpu/limits-inl.h"
 #include "engine/kernels/cpu/matmul-inl.h"
 #include "engine/kernels/cpu/pair_matmul-inl.h"
@@ -51,8 +52,10 @@ constexpr KernelTable MakeTable(const char* family) {
                  QuantKernel<V, PanelFormat::kInt4>(),
                  QuantKernel<V, PanelFormat::kInt4Min>()},
       .attention_scratch = AttentionScratchSize<V>,
-      .attention = {Attention<V, float>, Attention<V, F16>, Attention<V, BF16>},
-      .round = {Round<V, float>, Round<V, F16>, Round<V, BF16>},
+      .attention = {Attention<V, float>, Attention<V, F16>, Attention<V, BF16>, Attention<V, int8_t>,
+                    Attention<V, E4M3>},
+      .round_head = {RoundHead<V, float>, RoundHead<V, F16>, RoundHead<V, BF16>, RoundHead<V, int8_t>,
+                     RoundHead<V, E4M3>},
       .rms_norm = RmsNorm<V>,
       .add = Add<V>,
       .silu_mul = SiluMul<V>,

@@ -2,8 +2,9 @@
 // what may be included here.
 //
 // A vector type V is kLanes floats:
-//   V::Zero(), V::Set(float), V::Load(const T*) of kLanes values of T, widened, T being float, F16 or BF16
-//   v.Store(T*)            rounded to T, to nearest, ties to even
+//   V::Zero(), V::Set(float)
+//   V::Load(const T*) of kLanes values of T, widened, T being float, F16, BF16, int8_t or E4M3 (which has no NaN here)
+//   v.Store(T*)      rounded to T, to nearest, ties to even, T being float, F16 or BF16
 //   V::Fma(a, b, c)        a b + c, fused or not: the same for all lanes and kernels of the family
 //   +, -, *, /, V::Max(a, b) (b if either is NaN), V::IfLess(a, b, x, y) (a < b ? x : y, by lane)
 //   V::ScaleByPowerOfTwo(a, n)  a 2^i, i in the low bits of n
@@ -39,6 +40,9 @@ struct F16 {
 };
 struct BF16 {
   uint16_t bits;
+};
+struct E4M3 {
+  uint8_t bits;
 };
 
 // The first `count` < kLanes values, the other lanes 0: adding them to a sum changes nothing.

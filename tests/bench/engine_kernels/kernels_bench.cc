@@ -52,7 +52,7 @@ void MatMul(benchmark::State& state, const std::string& family, TensorType type)
 // 8 query heads per KV head of 128, as in Llama 3: `queries` new rows after range(0) tokens of context, for each of
 // `sequences`.
 void Attention(benchmark::State& state, const std::string& family, int sequences, int queries) {
-  const KvLayout layout{.layers = 1, .kv_heads = 4, .head_dim = 128, .page_tokens = 16, .dtype = DType::kBF16};
+  const KvLayout layout{.layers = 1, .kv_heads = 4, .head_dim = 128, .page_tokens = 16, .dtype = KvType::kBF16};
   constexpr int kHeads = 32;
   const auto backend = NewBackend(state, family);
   if (backend == nullptr) return;

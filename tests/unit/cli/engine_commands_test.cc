@@ -78,13 +78,14 @@ TEST(BenchEngineTest, SaysWhatIsWrong) {
   EXPECT_THAT(result.err, HasSubstr("/nope"));
 }
 
+// Of the beginning of the held-out text: enough to tell one type of weights from another.
 double PerplexityOf(const std::vector<std::string>& arguments) {
-  std::vector<std::string> words = {"perplexity",
-                                    "--model",
-                                    DemoModel(),
-                                    "--text",
-                                    (testing::SourceFolder() / "tests/golden/demo/heldout.txt").string(),
-                                    "--json"};
+  constexpr size_t kTextBytes = 20'000;
+  const std::string text = testing::ReadFile(testing::SourceFolder() / "tests/golden/demo/heldout.txt");
+  const testing::TempFolder folder;
+  folder.Write("text.txt", text.substr(0, text.rfind('\n', kTextBytes)));
+  std::vector<std::string> words = {
+      "perplexity", "--model", DemoModel(), "--text", (folder.path() / "text.txt").string(), "--json"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   const CliResult result = RunCli(words);
   EXPECT_EQ(result.code, 0) << result.err;
@@ -98,6 +99,8 @@ TEST(PerplexityTest, QuantizedWeightsPredictAlmostAsWell) {
   EXPECT_NEAR(PerplexityOf({"--quantize", "int8"}) / exact, 1, 0.01);
   EXPECT_NEAR(PerplexityOf({"--quantize", "int4"}) / exact, 1.05, 0.1);
   EXPECT_NEAR(PerplexityOf({"--kv-dtype", "f32"}) / exact, 1, 0.005);
+  EXPECT_NEAR(PerplexityOf({"--kv-dtype", "int8"}) / exact, 1, 0.005);
+  EXPECT_NEAR(PerplexityOf({"--kv-dtype", "fp8"}) / exact, 1, 0.02);
 }
 
 TEST(PerplexityTest, ATextMustFillAChunk) {

@@ -35,7 +35,7 @@ std::vector<TokenId> DemoTokens() {
 }
 
 std::vector<float> DemoLogits(const std::filesystem::path& path) {
-  return Logits(path, DemoTokens(), {.kernels = "scalar", .kv_dtype = DType::kF32});
+  return Logits(path, DemoTokens(), {.kernels = "scalar", .kv_dtype = KvType::kF32});
 }
 
 TEST(GgufModel, OfTheSameFloatsGivesTheSameBits) {

@@ -270,9 +270,9 @@ TEST(InspectModel, CountsTensorsAndTokens) {
   EXPECT_EQ(report.types[1].bytes, 5 * 64 * 4);
   ASSERT_TRUE(report.config.has_value());
   EXPECT_EQ(report.config->rope.scaling, RopeConfig::Scaling::kLlama3);
-  EXPECT_EQ(KvBytesPerToken(*report.config, DType::kBF16), 2 * 2 * 2 * 16 * 2);
-  EXPECT_EQ(TokensThatFit(report, DType::kBF16, report.total.bytes), 0U);
-  EXPECT_EQ(TokensThatFit(report, DType::kBF16, report.total.bytes + 2560), 10U);
+  EXPECT_EQ(KvBytesPerToken(*report.config, KvType::kBF16), 2 * 2 * 2 * 16 * 2);
+  EXPECT_EQ(TokensThatFit(report, KvType::kBF16, report.total.bytes), 0U);
+  EXPECT_EQ(TokensThatFit(report, KvType::kBF16, report.total.bytes + 2560), 10U);
 }
 
 TEST(InspectModel, SaysWhyAModelCannotBeServed) {

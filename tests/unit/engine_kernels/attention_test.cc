@@ -11,11 +11,11 @@
 namespace baton {
 namespace {
 
+using testing::AsKept;
 using testing::CloseTo;
 using testing::FamilyTest;
 using testing::PoisonedActivations;
 using testing::RandomMatrix;
-using testing::RoundTo;
 using testing::SameBits;
 using testing::ToActivations;
 using testing::Values;
@@ -25,7 +25,7 @@ struct Shape {
   int kv_heads = 2;
   int head_dim = 16;
   int page_tokens = 16;
-  DType dtype = DType::kF32;
+  KvType dtype = KvType::kF32;
   int qkv_cols() const { return (heads + 2 * kv_heads) * head_dim; }
   int out_cols() const { return heads * head_dim; }
 };
@@ -110,13 +110,20 @@ class Attention {
 
 std::vector<double> Reference(const Shape& shape, const Sequence& s) {
   const int cols = shape.qkv_cols(), dim = shape.head_dim, group = shape.heads / shape.kv_heads;
+  std::vector<float> kept;  // [token][K heads, V heads][dim]
+  for (int t = 0; t < s.tokens; ++t) {
+    for (int h = shape.heads; h < shape.heads + 2 * shape.kv_heads; ++h) {
+      const std::vector<float> head = AsKept(shape.dtype, std::span(s.qkv).subspan(t * cols + size_t(h) * dim, dim));
+      kept.insert(kept.end(), head.begin(), head.end());
+    }
+  }
   std::vector<double> out;
   for (int t = 0; t < s.tokens; ++t) {
     for (int h = 0; h < shape.heads; ++h) {
       const float* const q = &s.qkv[size_t(t) * cols + size_t(h) * dim];
       const auto kv = [&](int token, int part, int i) {
-        const int head = shape.heads + part * shape.kv_heads + h / group;
-        return double{RoundTo(shape.dtype, s.qkv[size_t(token) * cols + size_t(head) * dim + i])};
+        const int head = (token * 2 + part) * shape.kv_heads + h / group;
+        return double{kept[size_t(head) * dim + i]};
       };
       std::vector<double> weights(t + 1);
       for (int u = 0; u <= t; ++u) {
@@ -138,7 +145,7 @@ std::vector<double> Reference(const Shape& shape, const Sequence& s) {
 
 class AttentionTest : public FamilyTest {};
 
-TEST_P(AttentionTest, MatchesDoubleArithmeticForAnyShapeAndDType) {
+TEST_P(AttentionTest, MatchesDoubleArithmeticForAnyShapeAndType) {
   const auto backend = NewBackend(2);
   const Shape shapes[] = {
       {.heads = 2, .kv_heads = 2, .head_dim = 8, .page_tokens = 4},   // MHA, tiny
@@ -149,7 +156,7 @@ TEST_P(AttentionTest, MatchesDoubleArithmeticForAnyShapeAndDType) {
       {.heads = 2, .kv_heads = 1, .head_dim = 256, .page_tokens = 128},
   };
   for (Shape shape : shapes) {
-    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    for (const KvType dtype : kKvTypes) {
       shape.dtype = dtype;
       Sequence sequence(shape, 75, 1);
       Attention(*backend, shape, 32).RunAlone(sequence, 75);
@@ -170,7 +177,7 @@ TEST_P(AttentionTest, SurvivesScoresFarApart) {
 }
 
 TEST_P(AttentionTest, DoesNotDependOnChunksPagesOrThreads) {
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+  for (const KvType dtype : {KvType::kF32, KvType::kBF16, KvType::kInt8, KvType::kFp8}) {
     for (const int head_dim : {8, 64}) {
       Shape shape{.heads = 6, .kv_heads = 2, .head_dim = head_dim, .dtype = dtype};
       constexpr int kTokens = 131;
@@ -191,7 +198,7 @@ TEST_P(AttentionTest, DoesNotDependOnChunksPagesOrThreads) {
 }
 
 TEST_P(AttentionTest, DoesNotDependOnTheRestOfTheBatch) {
-  const Shape shape{.dtype = DType::kBF16};
+  const Shape shape{.dtype = KvType::kBF16};
   constexpr int kLengths[] = {97, 33, 64, 5};
   std::vector<Sequence> alone, together;
   for (uint32_t i = 0; i < 4; ++i) {

@@ -47,19 +47,19 @@ class BackendTest : public FamilyTest {};
 
 TEST_P(BackendTest, PackingKeepsTheDTypeAndTheSizes) {
   const auto backend = NewBackend(1);
-  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
-    const FileTensor tensor(dtype, 64, 24, RandomMatrix(64, 24, 1));
+  for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBF16}) {
+    const FileTensor tensor(type, 64, 24, RandomMatrix(64, 24, 1));
     ASSERT_OK_AND_ASSIGN(const auto matrix, backend->Pack(tensor.view()));
     EXPECT_EQ(matrix->outputs(), 64);
     EXPECT_EQ(matrix->inputs(), 24);
-    EXPECT_EQ(matrix->bytes(), size_t{64} * 24 * SizeOf(dtype));
+    EXPECT_EQ(matrix->bytes(), size_t{64} * 24 * BytesOf(type, 1));
   }
 }
 
 TEST_P(BackendTest, RefusesShapesThatDoNotStack) {
   const auto backend = NewBackend(1);
-  const FileTensor a(DType::kF32, 2, 8, RandomFloats(16, 1));
-  const FileTensor b(DType::kF32, 2, 9, RandomFloats(18, 1));
+  const FileTensor a(TensorType::kF32, 2, 8, RandomFloats(16, 1));
+  const FileTensor b(TensorType::kF32, 2, 9, RandomFloats(18, 1));
   const TensorView parts[] = {a.view(), b.view()};
   EXPECT_TRUE(Fails(backend->PackStacked(parts), absl::StatusCode::kInvalidArgument, "[2, 9]"));
   EXPECT_TRUE(Fails(backend->PackStacked({}), absl::StatusCode::kInvalidArgument, "no weights"));
@@ -74,10 +74,10 @@ TEST_P(BackendTest, ActivationsThatDoNotFitMemoryAreAnError) {
 TEST_P(BackendTest, EmbedReadsTheRowsOfTheFileExactly) {
   constexpr int kVocab = 75, kCols = 33;
   const auto backend = NewBackend(2);
-  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+  for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBF16}) {
     std::vector<float> values = RandomMatrix(kVocab, kCols, 1, 1e-3f);
     values[0] = 3e-6f;  // subnormal as F16
-    const FileTensor table(dtype, kVocab, kCols, values);
+    const FileTensor table(type, kVocab, kCols, values);
     ASSERT_OK_AND_ASSIGN(const auto matrix, backend->Pack(table.view()));
     const std::vector<TokenId> ids = {74, 0, 31, 32, 0};
     const auto out = PoisonedActivations(*backend, 5, kCols);
@@ -86,13 +86,13 @@ TEST_P(BackendTest, EmbedReadsTheRowsOfTheFileExactly) {
     for (const TokenId id : ids) {
       for (int c = 0; c < kCols; ++c) want.push_back(table.at(id, c));
     }
-    EXPECT_TRUE(SameBits(Values(*backend, *out, 5), want)) << Name(dtype);
+    EXPECT_TRUE(SameBits(Values(*backend, *out, 5), want)) << InfoOf(type).name;
   }
 }
 
 TEST_P(BackendTest, VectorWidens) {
   const auto backend = NewBackend(1);
-  const FileTensor tensor(DType::kBF16, 1, 19, RandomFloats(19, 1));
+  const FileTensor tensor(TensorType::kBF16, 1, 19, RandomFloats(19, 1));
   EXPECT_TRUE(SameBits(backend->Vector(tensor.view()), tensor.values()));
 }
 

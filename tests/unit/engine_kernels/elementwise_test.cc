@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <vector>
@@ -10,6 +11,7 @@
 namespace baton {
 namespace {
 
+using testing::AsKept;
 using testing::CloseTo;
 using testing::FamilyTest;
 using testing::PoisonedActivations;
@@ -146,10 +148,17 @@ std::vector<float> HardToRound() {
   return values;
 }
 
+float ValueOfE4M3(uint8_t code) {
+  const int exponent = code >> 3 & 15;
+  const int mantissa = code & 7;
+  const double magnitude = exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(8 + mantissa, exponent - 10);
+  return static_cast<float>((code & 0x80) != 0 ? -magnitude : magnitude);
+}
+
 TEST_P(ElementwiseTest, WriteKvRoundsToNearestEvenAndPutsEachHeadInItsPlace) {
   const auto backend = NewBackend(1);
   const std::vector<float> values = HardToRound();
-  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+  for (const KvType dtype : {KvType::kF32, KvType::kF16, KvType::kBF16}) {
     const int dim = static_cast<int>(values.size());
     const KvLayout layout{.layers = 1, .kv_heads = 2, .head_dim = dim, .page_tokens = 4, .dtype = dtype};
     // Two tokens at positions 3 and 4: the last slot of the first page, the first slot of the second.
@@ -169,11 +178,11 @@ TEST_P(ElementwiseTest, WriteKvRoundsToNearestEvenAndPutsEachHeadInItsPlace) {
         const std::byte* at =
             blocks.data() + page * layout.block_bytes() + (part * size_t{4} + slot) * dim * SizeOf(dtype);
         for (int i = 0; i < dim; ++i, at += SizeOf(dtype)) {
-          const float want = RoundTo(dtype, qkv[(token * 4 + part) * dim + i]);
+          const float want = RoundTo(static_cast<TensorType>(dtype), qkv[(token * 4 + part) * dim + i]);
           float got = 0;
-          if (dtype == DType::kF32) {
+          if (dtype == KvType::kF32) {
             std::memcpy(&got, at, 4);
-          } else if (dtype == DType::kF16) {
+          } else if (dtype == KvType::kF16) {
             _Float16 half;
             std::memcpy(&half, at, 2);
             got = half;
@@ -193,9 +202,49 @@ TEST_P(ElementwiseTest, WriteKvRoundsToNearestEvenAndPutsEachHeadInItsPlace) {
   }
 }
 
+// A scale per token and head, behind the head's values; each value the nearest that the type has.
+TEST_P(ElementwiseTest, WriteKvScalesEachTokenAndHead) {
+  const auto backend = NewBackend(1);
+  for (const KvType dtype : {KvType::kInt8, KvType::kFp8}) {
+    constexpr int kDim = 44;
+    const KvLayout layout{.layers = 1, .kv_heads = 2, .head_dim = kDim, .page_tokens = 4, .dtype = dtype};
+    std::vector<float> qkv = RandomFloats(size_t{8} * kDim, 3);
+    for (int i = 0; i < kDim; ++i) {
+      qkv[kDim + i] *= 1e6f;                      // K of the second head
+      qkv[2 * kDim + i] = 0;                      // V of the first
+      qkv[3 * kDim + i] = std::ldexp(1.0f, -i);   // down to what becomes subnormal, then 0
+      qkv[5 * kDim + i] = static_cast<float>(i);  // halfway values among them
+    }
+    std::vector<std::byte> blocks(3 * layout.block_bytes(), std::byte{0xff});
+    const PageId pages[] = {PageId{2}, PageId{0}};
+    const SequenceRows sequence{.first_row = 0, .rows = 2, .start_position = 3, .pages = pages};
+    backend->WriteKv(*ToActivations(*backend, 2, 4 * kDim, qkv), 0, 2 * kDim, {&sequence, 1}, {blocks.data(), &layout});
+
+    size_t written = 0;
+    for (int token = 0; token < 2; ++token) {
+      const size_t page = token == 0 ? 2 : 0, slot = token == 0 ? 3 : 0;
+      for (size_t part = 0; part < 4; ++part) {
+        const std::byte* const head = blocks.data() + page * layout.block_bytes() + part * layout.head_bytes();
+        float scale = 0;
+        std::memcpy(&scale, head + 4 * kDim + slot * 4, sizeof(scale));
+        const std::vector<float> want = AsKept(dtype, std::span(qkv).subspan((token * 4 + part) * kDim, kDim));
+        for (int i = 0; i < kDim; ++i, ++written) {
+          const auto code = std::to_integer<uint8_t>(head[slot * kDim + i]);
+          const float value =
+              dtype == KvType::kInt8 ? static_cast<float>(static_cast<int8_t>(code)) : ValueOfE4M3(code);
+          ASSERT_EQ(value * scale, want[i]) << Name(dtype) << " of " << qkv[(token * 4 + part) * kDim + i];
+        }
+        written += sizeof(scale);
+      }
+    }
+    const auto untouched = static_cast<size_t>(std::count(blocks.begin(), blocks.end(), std::byte{0xff}));
+    EXPECT_GE(untouched, blocks.size() - written);
+  }
+}
+
 TEST_P(ElementwiseTest, RoundingKeepsNan) {
   const auto backend = NewBackend(1);
-  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+  for (const KvType dtype : {KvType::kF16, KvType::kBF16}) {
     const KvLayout layout{.layers = 1, .kv_heads = 1, .head_dim = 8, .page_tokens = 4, .dtype = dtype};
     std::vector<std::byte> blocks(layout.block_bytes());
     const PageId page{0};
@@ -205,8 +254,8 @@ TEST_P(ElementwiseTest, RoundingKeepsNan) {
     backend->WriteKv(*ToActivations(*backend, 1, 16, qkv), 0, 8, {&sequence, 1}, {blocks.data(), &layout});
     uint16_t bits = 0;
     std::memcpy(&bits, blocks.data() + 2, 2);
-    const int mantissa_mask = dtype == DType::kF16 ? 0x3ff : 0x7f;
-    const int exponent_mask = dtype == DType::kF16 ? 0x7c00 : 0x7f80;
+    const int mantissa_mask = dtype == KvType::kF16 ? 0x3ff : 0x7f;
+    const int exponent_mask = dtype == KvType::kF16 ? 0x7c00 : 0x7f80;
     EXPECT_EQ(bits & exponent_mask, exponent_mask);
     EXPECT_NE(bits & mantissa_mask, 0);
   }

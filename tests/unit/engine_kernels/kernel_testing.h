@@ -1,4 +1,4 @@
-// What the kernel tests share: backends of each family, random data, dtypes done the slow way.
+// What the kernel tests share: backends of each family, random data, rounding done the slow way.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -64,29 +64,48 @@ inline float RoundToBF16(float x) {
   return static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(mantissa, 8)), exponent - 8));
 }
 
-inline float RoundTo(DType dtype, float x) {
-  switch (dtype) {
-    case DType::kF32:
-      return x;
-    case DType::kF16:
-      return static_cast<float>(static_cast<_Float16>(x));
-    case DType::kBF16:
-      return RoundToBF16(x);
-  }
-  return kNan;
+// Nearest E4M3, ties to even, by arithmetic; up to 448.
+inline float RoundToE4M3(float x) {
+  if (x == 0) return x;
+  const int last_place = std::max(std::ilogb(x), -6) - 3;
+  return static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(double{x}, -last_place)), last_place));
 }
 
-// A matrix as a file would hold it, rounded to `dtype`; at an odd address, as files may.
+inline float RoundTo(TensorType type, float x) {
+  if (type == TensorType::kF16) return static_cast<float>(static_cast<_Float16>(x));
+  return type == TensorType::kBF16 ? RoundToBF16(x) : x;
+}
+
+// What the KV cache gives back of one head's K or V of one token.
+inline std::vector<float> AsKept(KvType type, std::span<const float> head) {
+  std::vector<float> kept(head.begin(), head.end());
+  if (HasScales(type)) {
+    const float largest = type == KvType::kInt8 ? 127 : 448;
+    float magnitude = 0;
+    for (const float x : head) magnitude = std::max(magnitude, std::abs(x));
+    if (magnitude == 0) return kept;
+    const float scale = magnitude / largest;
+    for (float& x : kept) {
+      x *= largest / magnitude;
+      x = (type == KvType::kInt8 ? std::nearbyint(x) : RoundToE4M3(x)) * scale;
+    }
+  } else {
+    for (float& x : kept) x = RoundTo(static_cast<TensorType>(type), x);
+  }
+  return kept;
+}
+
+// A matrix as a file would hold it, rounded to `type`; at an odd address, as files may.
 class FileTensor {
  public:
-  FileTensor(DType dtype, int rows, int cols, std::span<const float> values)
-      : dtype_(dtype), rows_(rows), cols_(cols), bytes_(1 + values.size() * SizeOf(dtype)) {
+  FileTensor(TensorType type, int rows, int cols, std::span<const float> values)
+      : type_(type), rows_(rows), cols_(cols), bytes_(1 + BytesOf(type, values.size())) {
     for (size_t i = 0; i < values.size(); ++i) {
-      values_.push_back(RoundTo(dtype, values[i]));
-      std::byte* const at = bytes_.data() + 1 + i * SizeOf(dtype);
-      if (dtype == DType::kF32) {
+      values_.push_back(RoundTo(type, values[i]));
+      std::byte* const at = bytes_.data() + 1 + BytesOf(type, i);
+      if (type == TensorType::kF32) {
         std::memcpy(at, &values_.back(), 4);
-      } else if (dtype == DType::kF16) {
+      } else if (type == TensorType::kF16) {
         const auto half = static_cast<_Float16>(values_.back());
         std::memcpy(at, &half, 2);
       } else {
@@ -94,12 +113,12 @@ class FileTensor {
       }
     }
   }
-  TensorView view() const { return {bytes_.data() + 1, ToTensorType(dtype_), rows_, cols_}; }
+  TensorView view() const { return {bytes_.data() + 1, type_, rows_, cols_}; }
   float at(int row, int col) const { return values_[size_t(row) * cols_ + col]; }
   std::span<const float> values() const { return values_; }
 
  private:
-  DType dtype_;
+  TensorType type_;
   int rows_;
   int cols_;
   std::vector<std::byte> bytes_;

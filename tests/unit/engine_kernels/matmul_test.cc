@@ -19,7 +19,7 @@ using testing::SameBits;
 using testing::ToActivations;
 using testing::Values;
 
-constexpr DType kDTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
+constexpr TensorType kFloatTypes[] = {TensorType::kF32, TensorType::kF16, TensorType::kBF16};
 
 class MatMulTest : public FamilyTest {
  protected:
@@ -32,17 +32,17 @@ class MatMulTest : public FamilyTest {
   }
 
   // Kernels with products of BF16 pairs read x so rounded.
-  static float AsRead(DType weights, float x) {
-    return GetParam() == "avx512-bf16" && weights == DType::kBF16 ? testing::RoundToBF16(x) : x;
+  static float AsRead(TensorType weights, float x) {
+    return GetParam() == "avx512-bf16" && weights == TensorType::kBF16 ? testing::RoundToBF16(x) : x;
   }
 
-  static std::vector<double> Reference(const FileTensor& weights, DType dtype, int outputs, int inputs,
+  static std::vector<double> Reference(const FileTensor& weights, TensorType type, int outputs, int inputs,
                                        std::span<const float> x, int rows) {
     std::vector<double> out;
     for (int r = 0; r < rows; ++r) {
       for (int o = 0; o < outputs; ++o) {
         double sum = 0;
-        for (int i = 0; i < inputs; ++i) sum += double{AsRead(dtype, x[size_t(r) * inputs + i])} * weights.at(o, i);
+        for (int i = 0; i < inputs; ++i) sum += double{AsRead(type, x[size_t(r) * inputs + i])} * weights.at(o, i);
         out.push_back(sum);
       }
     }
@@ -50,18 +50,18 @@ class MatMulTest : public FamilyTest {
   }
 };
 
-TEST_P(MatMulTest, MatchesDoubleArithmeticForAnyShapeAndDType) {
+TEST_P(MatMulTest, MatchesDoubleArithmeticForAnyShapeAndType) {
   const auto backend = NewBackend(2);
   // Odd sizes, one output, sizes on and beside panels and input blocks.
   const std::tuple<int, int, int> shapes[] = {{1, 1, 1},     {1, 33, 7},     {2, 64, 256},   {3, 65, 257}, {5, 31, 40},
                                               {17, 100, 64}, {40, 127, 300}, {256, 97, 530}, {9, 8, 1024}};
-  for (const DType dtype : kDTypes) {
+  for (const TensorType type : kFloatTypes) {
     for (const auto& [rows, outputs, inputs] : shapes) {
-      const FileTensor weights(dtype, outputs, inputs, RandomMatrix(outputs, inputs, outputs));
+      const FileTensor weights(type, outputs, inputs, RandomMatrix(outputs, inputs, outputs));
       const std::vector<float> x = RandomMatrix(rows, inputs, rows);
       EXPECT_TRUE(CloseTo(Multiply(*backend, weights.view(), x, rows),
-                          Reference(weights, dtype, outputs, inputs, x, rows), 2e-6))
-          << Name(dtype) << " " << rows << " x " << outputs << " x " << inputs;
+                          Reference(weights, type, outputs, inputs, x, rows), 2e-6))
+          << InfoOf(type).name << " " << rows << " x " << outputs << " x " << inputs;
     }
   }
 }
@@ -71,13 +71,13 @@ TEST_P(MatMulTest, ARowDoesNotDependOnHowManyRowsThereAre) {
   constexpr int kInputs = 600;  // more than two input blocks
   constexpr int kMaxRows = 64;
   const auto backend = NewBackend(1);
-  for (const DType dtype : kDTypes) {
-    const FileTensor weights(dtype, kOutputs, kInputs, RandomMatrix(kOutputs, kInputs, 1));
+  for (const TensorType type : kFloatTypes) {
+    const FileTensor weights(type, kOutputs, kInputs, RandomMatrix(kOutputs, kInputs, 1));
     const std::vector<float> x = RandomMatrix(kMaxRows, kInputs, 2);
     const std::vector<float> all = Multiply(*backend, weights.view(), x, kMaxRows);
     for (int rows = 1; rows < kMaxRows; ++rows) {
       const std::vector<float> some = Multiply(*backend, weights.view(), x, rows);
-      ASSERT_TRUE(SameBits(some, std::span(all).first(some.size()))) << Name(dtype) << ", " << rows << " rows";
+      ASSERT_TRUE(SameBits(some, std::span(all).first(some.size()))) << InfoOf(type).name << ", " << rows << " rows";
     }
   }
 }
@@ -86,7 +86,7 @@ TEST_P(MatMulTest, ARowDoesNotDependOnItsPlaceOrItsNeighbours) {
   constexpr int kOutputs = 40;
   constexpr int kInputs = 300;
   const auto backend = NewBackend(1);
-  const FileTensor weights(DType::kBF16, kOutputs, kInputs, RandomMatrix(kOutputs, kInputs, 1));
+  const FileTensor weights(TensorType::kBF16, kOutputs, kInputs, RandomMatrix(kOutputs, kInputs, 1));
   const std::vector<float> row = RandomFloats(kInputs, 2);
   const std::vector<float> alone = Multiply(*backend, weights.view(), row, 1);
   for (const int rows : {2, 13, 256, 600}) {
@@ -103,7 +103,7 @@ TEST_P(MatMulTest, DoesNotDependOnTheNumberOfThreads) {
   constexpr int kOutputs = 333;
   constexpr int kInputs = 512;
   for (const int rows : {1, 2, 8, 50}) {
-    const FileTensor weights(DType::kBF16, kOutputs, kInputs, RandomMatrix(kOutputs, kInputs, 1));
+    const FileTensor weights(TensorType::kBF16, kOutputs, kInputs, RandomMatrix(kOutputs, kInputs, 1));
     const std::vector<float> x = RandomMatrix(rows, kInputs, 2);
     const std::vector<float> one = Multiply(*NewBackend(1), weights.view(), x, rows);
     for (const int threads : {2, 3, 4}) {
@@ -115,9 +115,9 @@ TEST_P(MatMulTest, DoesNotDependOnTheNumberOfThreads) {
 TEST_P(MatMulTest, StackedWeightsComputeWhatEachWouldAlone) {
   constexpr int kInputs = 48;
   const auto backend = NewBackend(1);
-  const FileTensor q(DType::kBF16, 24, kInputs, RandomMatrix(24, kInputs, 1));
-  const FileTensor k(DType::kBF16, 5, kInputs, RandomMatrix(5, kInputs, 2));
-  const FileTensor v(DType::kBF16, 70, kInputs, RandomMatrix(70, kInputs, 3));
+  const FileTensor q(TensorType::kBF16, 24, kInputs, RandomMatrix(24, kInputs, 1));
+  const FileTensor k(TensorType::kBF16, 5, kInputs, RandomMatrix(5, kInputs, 2));
+  const FileTensor v(TensorType::kBF16, 70, kInputs, RandomMatrix(70, kInputs, 3));
   const TensorView parts[] = {q.view(), k.view(), v.view()};
   const auto stacked = *backend->PackStacked(parts);
   ASSERT_EQ(stacked->outputs(), 99);
@@ -137,8 +137,8 @@ TEST_P(MatMulTest, StackedWeightsComputeWhatEachWouldAlone) {
 TEST_P(MatMulTest, StackedWeightsOfDifferentDTypesKeepTheirValues) {
   constexpr int kInputs = 16;
   const auto backend = NewBackend(1);
-  const FileTensor a(DType::kF16, 3, kInputs, RandomMatrix(3, kInputs, 1));
-  const FileTensor b(DType::kF32, 4, kInputs, RandomMatrix(4, kInputs, 2));
+  const FileTensor a(TensorType::kF16, 3, kInputs, RandomMatrix(3, kInputs, 1));
+  const FileTensor b(TensorType::kF32, 4, kInputs, RandomMatrix(4, kInputs, 2));
   const TensorView parts[] = {a.view(), b.view()};
   const auto stacked = *backend->PackStacked(parts);
   const TokenId ids[] = {0, 1, 2, 3, 4, 5, 6};

@@ -18,7 +18,7 @@ namespace {
 
 using testing::Fails;
 
-KvLayout SmallLayout() { return {.layers = 3, .kv_heads = 2, .head_dim = 8, .page_tokens = 4, .dtype = DType::kBF16}; }
+KvLayout SmallLayout() { return {.layers = 3, .kv_heads = 2, .head_dim = 8, .page_tokens = 4, .dtype = KvType::kBF16}; }
 
 std::unique_ptr<PagePool> NewPool(uint32_t pages) {
   auto pool = PagePool::Create(SmallLayout(), pages);

@@ -73,13 +73,6 @@ TEST(ParseModelConfig, ReadsScalingUnderTheOlderAndTheNewerKey) {
   EXPECT_EQ(newest.rope.theta, 1e6);
 }
 
-TEST(ParseModelConfig, ReadsTheWeightsDType) {
-  ASSERT_OK_AND_ASSIGN(const ModelConfig older, ParseWith(R"("torch_dtype": "bfloat16")"));
-  EXPECT_EQ(older.weights_dtype, DType::kBF16);
-  ASSERT_OK_AND_ASSIGN(const ModelConfig newer, ParseWith(R"("dtype": "float16")"));
-  EXPECT_EQ(newer.weights_dtype, DType::kF16);
-}
-
 TEST(ParseModelConfig, RefusesByNameWhatItCannotCompute) {
   EXPECT_TRUE(Fails(ParseReplacing("LlamaForCausalLM", "MambaForCausalLM"), kUnimplemented,
                     "config.json: architectures: unknown architecture \"MambaForCausalLM\", expected one of "
@@ -126,7 +119,6 @@ TEST(ParseModelConfig, NamesTheFieldThatIsWrong) {
       {R"("rope_scaling": {"type": "llama3", "factor": 8, "low_freq_factor": 4, "high_freq_factor": 4,
            "original_max_position_embeddings": 8192})",
        "config.json: rope_scaling: high_freq_factor: expected more than low_freq_factor"},
-      {R"("torch_dtype": "float8")", "config.json: torch_dtype: expected float32, float16 or bfloat16"},
       {R"("tie_word_embeddings": 1)", "config.json: tie_word_embeddings: expected true or false"},
   };
   for (const auto& [more, error] : cases) EXPECT_TRUE(Fails(ParseWith(more), kInvalid, error)) << more;

@@ -23,7 +23,7 @@ constexpr int kTokens = 530;  // past the largest chunk, not a multiple of anyth
 constexpr uint32_t kPages = 256;
 
 // Kernels and KV dtype; demo-draft has 16-bit weights and is wide enough for every tile and tail of the kernels.
-class Determinism : public ::testing::TestWithParam<std::tuple<std::string, DType>> {
+class Determinism : public ::testing::TestWithParam<std::tuple<std::string, KvType>> {
  protected:
   static std::unique_ptr<Model> Load(int threads) {
     return testing::LoadModel(
@@ -112,7 +112,7 @@ TEST_P(Determinism, LastLogitsAreTheLastOfAllLogits) {
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Determinism,
                          ::testing::Combine(::testing::ValuesIn(testing::AvailableKernels()),
-                                            ::testing::Values(DType::kF32, DType::kBF16)),
+                                            ::testing::Values(KvType::kF32, KvType::kBF16, KvType::kInt8)),
                          [](const auto& info) {
                            return testing::AsTestName(std::get<0>(info.param)) + "_kv_" +
                                   std::string(Name(std::get<1>(info.param)));

@@ -57,7 +57,7 @@ TEST_F(LoadTest, LoadsTheUnchangedCopy) {
   EXPECT_EQ(model->config().layers, 2);
   EXPECT_EQ(model->kv_layout().kv_heads, 2);
   EXPECT_EQ(model->kv_layout().head_dim, 8);
-  EXPECT_EQ(model->kv_layout().dtype, DType::kF32);
+  EXPECT_EQ(model->kv_layout().dtype, KvType::kF32);
   EXPECT_GE(model->weight_bytes(), 60'000U);
 }
 
@@ -118,10 +118,10 @@ TEST_F(LoadTest, NamesAnOptionThatIsOutOfRange) {
 TEST_F(LoadTest, SixteenBitWeightsGetSixteenBitKvUnlessToldOtherwise) {
   const auto bf16 = testing::LoadModel(testing::TinyModel("llama_bf16"));
   const auto f16 = testing::LoadModel(testing::TinyModel("llama_f16"));
-  const auto told = testing::LoadModel(testing::TinyModel("llama_f16"), {.kv_dtype = DType::kF32});
-  EXPECT_EQ(bf16->kv_layout().dtype, DType::kBF16);
-  EXPECT_EQ(f16->kv_layout().dtype, DType::kBF16);
-  EXPECT_EQ(told->kv_layout().dtype, DType::kF32);
+  const auto told = testing::LoadModel(testing::TinyModel("llama_f16"), {.kv_dtype = KvType::kF32});
+  EXPECT_EQ(bf16->kv_layout().dtype, KvType::kBF16);
+  EXPECT_EQ(f16->kv_layout().dtype, KvType::kBF16);
+  EXPECT_EQ(told->kv_layout().dtype, KvType::kF32);
 }
 
 TEST_F(LoadTest, NumericsIdIsTheSameForTheSameComputationAlone) {
@@ -132,7 +132,7 @@ TEST_F(LoadTest, NumericsIdIsTheSameForTheSameComputationAlone) {
   };
   const std::string original = id();
   EXPECT_EQ(original, id({.threads = 2, .kernels = "scalar"}));
-  EXPECT_NE(original, id({.kernels = "scalar", .kv_dtype = DType::kBF16}));
+  EXPECT_NE(original, id({.kernels = "scalar", .kv_dtype = KvType::kBF16}));
   EXPECT_NE(original, id({.kernels = "scalar", .page_tokens = 32}));
   SetConfig("\"rope_theta\": 10000.0", "\"rope_theta\": 20000.0");
   EXPECT_NE(original, id());

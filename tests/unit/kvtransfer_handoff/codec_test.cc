@@ -39,7 +39,7 @@ std::vector<Message> EveryMessage() {
 
 Hello AHello() {
   Hello hello{.worker_id = "w", .epoch = 77, .numerics_id = "n", .dtype = {}};
-  SetLayout({.layers = 3, .kv_heads = 2, .head_dim = 64, .page_tokens = 16, .dtype = DType::kBF16}, 1000, &hello);
+  SetLayout({.layers = 3, .kv_heads = 2, .head_dim = 64, .page_tokens = 16, .dtype = KvType::kBF16}, 1000, &hello);
   return hello;
 }
 

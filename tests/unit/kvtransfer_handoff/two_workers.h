@@ -24,7 +24,7 @@
 
 namespace baton::handoff_test {
 
-constexpr KvLayout kLayout{.layers = 2, .kv_heads = 1, .head_dim = 4, .page_tokens = 4, .dtype = DType::kF32};
+constexpr KvLayout kLayout{.layers = 2, .kv_heads = 1, .head_dim = 4, .page_tokens = 4, .dtype = KvType::kF32};
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
 inline AttemptKey Key(uint64_t request, uint32_t attempt = 1) { return {.request = {0, request}, .attempt = attempt}; }

@@ -163,7 +163,7 @@ Node::Node(std::string name, const NodeOptions& options)
       options_(options),
       registry_(std::make_shared<prometheus::Registry>()),
       metrics_(*registry_, "test", name_),
-      model_(ValueOrDie(Model::Load(options.model_folder, {.threads = options.threads, .kv_dtype = DType::kF32}))),
+      model_(ValueOrDie(Model::Load(options.model_folder, {.threads = options.threads, .kv_dtype = KvType::kF32}))),
       transport_(ValueOrDie(InprocTransport::Create(Loopback(options.peer_timeout)))) {
   pool_ = ValueOrDie(
       PagePool::Create(model_->kv_layout(), options.pages, [this](size_t bytes) -> absl::StatusOr<PoolMemory> {
