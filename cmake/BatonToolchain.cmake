@@ -16,7 +16,8 @@ add_compile_options(-pthread)
 # A fused multiply-add where the source has none would change the bits from one compiler or machine to the next.
 add_compile_options(-ffp-contract=off)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1")
-set(BATON_TEST_OPTIONS -O0) # for tests that do not compute: what they test stays optimized
+# For tests that do not compute: what they test stays optimized and has line numbers.
+set(BATON_TEST_OPTIONS -O0 -g0)
 
 if(BATON_SANITIZE)
   # -O1: the sanitized suites are bound by compile time more than by run time.

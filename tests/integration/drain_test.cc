@@ -54,7 +54,7 @@ TEST(DrainTest, WorkersFinishWhatRunsAndOthersTakeWhatIsNew) {
 TEST(DrainTest, TheDrainTimeoutEndsWhatWouldTakeLonger) {
   ASSERT_OK_AND_ASSIGN(const auto cluster, Cluster::Start({.workers = {Prefill("p0"), Decode("d0"), Decode("d1")},
                                                            .worker_flags = {"--drain-timeout=100ms"}}));
-  BackgroundLoad load(cluster->client(), LongRequests(3, 1800));
+  BackgroundLoad load(cluster->client(), LongRequests(3, 900));
   ASSERT_TRUE(load.WaitForTokens(50, kPatience));
 
   ExpectCleanExit(cluster->Terminate("d0"));
