@@ -62,7 +62,7 @@ void AddBenchEngineCommand(CLI::App& bench, const Console& console, Command* cho
             kMaxTokens);
   add_count("--output-tokens", &options.output_tokens, "tokens that each of them decodes", kMaxTokens);
   add_count("--repeats", &options.repeats, "of each measurement; the median counts", 1000);
-  AddEngineFlags(command, &options.engine);
+  AddEngineFlags(command, console, &options.engine);
   command.add_flag("--json", flags->json, "print one line of JSON");
   command.callback(
       [flags, &console, chosen] { *chosen = [flags, &console] { return RunBenchEngine(*flags, console); }; });

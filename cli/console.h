@@ -10,6 +10,7 @@ class Interrupt;
 struct Console {
   int input_fd;
   bool input_is_terminal;
+  bool err_is_terminal;
   std::ostream* out;
   std::ostream* err;
   Interrupt* interrupt;

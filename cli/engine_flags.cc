@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -25,9 +26,20 @@ CLI::Option* AddChoice(CLI::App& app, const std::string& name, const std::string
   });
 }
 
+// Rewrites one line, which is gone at the end.
+LoadProgress ShowLoading(const Console& console) {
+  return [&console, shown = -1](uint64_t loaded_bytes, uint64_t total_bytes) mutable {
+    const int percent = static_cast<int>(loaded_bytes * 100 / std::max<uint64_t>(total_bytes, 1));
+    if (percent == shown) return;
+    shown = percent;
+    *console.err << (percent < 100 ? absl::StrCat("\rloading ", percent, " %") : "\r\x1b[K") << std::flush;
+  };
+}
+
 }  // namespace
 
-void AddEngineFlags(CLI::App& app, ModelOptions* options) {
+void AddEngineFlags(CLI::App& app, const Console& console, ModelOptions* options) {
+  if (console.err_is_terminal) options->progress = ShowLoading(console);
   AddWholeNumber(app, "--threads", &options->threads, "compute threads", 1, 1024)
       ->default_str(absl::StrCat(options->threads));
   app.add_option("--kernels", options->kernels, "family of compute kernels, as the workers take it")

@@ -1,6 +1,7 @@
 // Flags of the commands that run the engine in this process.
 #pragma once
 
+#include "cli/console.h"
 #include "engine/model/model.h"
 
 namespace CLI {
@@ -9,7 +10,7 @@ class App;
 
 namespace baton {
 
-// --threads, --kernels, --quantize and --kv-dtype.
-void AddEngineFlags(CLI::App& app, ModelOptions* options);
+// --threads, --kernels, --quantize and --kv-dtype. Loading shows its progress on a terminal.
+void AddEngineFlags(CLI::App& app, const Console& console, ModelOptions* options);
 
 }  // namespace baton

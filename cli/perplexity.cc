@@ -59,7 +59,7 @@ void AddPerplexityCommand(CLI::App& app, const Console& console, Command* chosen
   command.add_option("--text", flags->text, "file with the text")->required();
   AddWholeNumber(command, "--chunk-tokens", &options.chunk_tokens, "length of a chunk", 3, 1 << 20)
       ->default_str(absl::StrCat(options.chunk_tokens));
-  AddEngineFlags(command, &options.engine);
+  AddEngineFlags(command, console, &options.engine);
   command.add_flag("--json", flags->json, "print one line of JSON");
   command.callback(
       [flags, &console, chosen] { *chosen = [flags, &console] { return RunPerplexity(*flags, console); }; });

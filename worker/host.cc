@@ -30,6 +30,16 @@ absl::Status CheckAssets(const std::string& folder, const AssetFiles& files) {
   return OfOption(folder, status);
 }
 
+// Once a second: a large model takes a while.
+LoadProgress LogLoading(const std::string& model) {
+  return [model, next = absl::Now() + absl::Seconds(1)](uint64_t loaded_bytes, uint64_t total_bytes) mutable {
+    if (absl::Now() < next) return;
+    next = absl::Now() + absl::Seconds(1);
+    Log(LogLevel::kInfo, "worker.loading",
+        {{"model", model}, {"loaded_bytes", loaded_bytes}, {"total_bytes", total_bytes}});
+  };
+}
+
 }  // namespace
 
 std::string RoleName(v1::WorkerRole role) {
@@ -60,7 +70,9 @@ absl::StatusOr<std::unique_ptr<WorkerHost>> WorkerHost::Create(const WorkerOptio
   host->assets_fingerprint_ = AssetsFingerprint(host->assets_);
 
   const absl::Time start = absl::Now();
-  BATON_ASSIGN_OR_RETURN(host->model_, Model::Load(options.model, options.ForModel()));
+  ModelOptions model_options = options.ForModel();
+  model_options.progress = LogLoading(options.model_name);
+  BATON_ASSIGN_OR_RETURN(host->model_, Model::Load(options.model, model_options));
   BATON_RETURN_IF_ERROR(host->CreatePool(with_transport));
   Log(LogLevel::kInfo, "worker.loaded",
       {{"model", options.model_name},

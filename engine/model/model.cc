@@ -47,7 +47,8 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(const std::filesystem::path& 
   // Reading samples maps most of a large file, which the packed weights will need the memory for.
   const std::string fingerprint = ModelFingerprint(ComputationText(config), checkpoint.tensors());
   checkpoint.ReleasePages();
-  BATON_ASSIGN_OR_RETURN(ModelWeights weights, LoadWeights(config, checkpoint, options.quantize, *backend));
+  BATON_ASSIGN_OR_RETURN(ModelWeights weights,
+                         LoadWeights(config, checkpoint, options.quantize, *backend, options.progress));
 
   const KvType default_kv = weights.type == TensorType::kF32 ? KvType::kF32 : KvType::kBF16;
   const KvLayout layout = {config.layers, config.kv_heads, config.head_dim, options.page_tokens,

@@ -24,6 +24,9 @@
 
 namespace baton {
 
+// Called on the loading thread after each matrix: so many of the files' bytes of weights are packed.
+using LoadProgress = std::function<void(uint64_t loaded_bytes, uint64_t total_bytes)>;
+
 struct ModelOptions {
   int threads = 1;                          // compute threads, the caller's included
   std::vector<int> cpus = {};               // pin them there, one each; empty: unpinned
@@ -32,6 +35,7 @@ struct ModelOptions {
   std::optional<KvType> kv_dtype = {};      // default: f32 for F32 weights, else bf16
   int page_tokens = 16;
   WorkTimes* times = nullptr;  // where Forward spends its time is added up here; must outlive the model
+  LoadProgress progress = nullptr;
 };
 
 enum class Want : uint8_t {

@@ -16,8 +16,11 @@ namespace {
 // Gives tensors by name once their shape and dtype are as expected, and remembers which were asked for.
 class TensorReader {
  public:
-  TensorReader(const Checkpoint& checkpoint, std::optional<TensorType> quantize, Backend& backend)
-      : checkpoint_(checkpoint), quantize_(quantize), backend_(backend) {}
+  TensorReader(const Checkpoint& checkpoint, std::optional<TensorType> quantize, Backend& backend,
+               const std::function<void(uint64_t, uint64_t)>& progress)
+      : checkpoint_(checkpoint), quantize_(quantize), backend_(backend), progress_(progress) {
+    for (const Tensor& tensor : checkpoint.tensors()) total_bytes_ += tensor.data.size();
+  }
 
   absl::StatusOr<TensorView> View(const std::string& name, const std::vector<int64_t>& shape) {
     used_.insert(name);
@@ -59,9 +62,16 @@ class TensorReader {
     if (!matrix.ok())
       return absl::Status(matrix.status().code(),
                           Concat(checkpoint_.origin(), ": tensor ", parts[0].first, ": ", matrix.status().message()));
-    for (const auto& [name, outputs] : parts) Checkpoint::ReleasePages(*checkpoint_.Find(name));
+    for (const auto& [name, outputs] : parts) {
+      const Tensor& tensor = *checkpoint_.Find(name);
+      Checkpoint::ReleasePages(tensor);
+      loaded_bytes_ += tensor.data.size();
+    }
+    if (progress_) progress_(loaded_bytes_, total_bytes_);
     return matrix;
   }
+
+  uint64_t total_bytes() const { return total_bytes_; }
 
   // A tensor that the model does not use would mean that it is another model than its config says.
   absl::Status CheckAllUsed(const ModelConfig& config) const {
@@ -105,6 +115,9 @@ class TensorReader {
   const Checkpoint& checkpoint_;
   const std::optional<TensorType> quantize_;
   Backend& backend_;
+  const std::function<void(uint64_t, uint64_t)>& progress_;
+  uint64_t loaded_bytes_ = 0;
+  uint64_t total_bytes_ = 0;
   std::set<std::string> used_;
 };
 
@@ -150,8 +163,9 @@ size_t ModelWeights::bytes() const {
 }
 
 absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config, const Checkpoint& checkpoint,
-                                         std::optional<TensorType> quantize, Backend& backend) {
-  TensorReader tensors(checkpoint, quantize, backend);
+                                         std::optional<TensorType> quantize, Backend& backend,
+                                         const std::function<void(uint64_t, uint64_t)>& progress) {
+  TensorReader tensors(checkpoint, quantize, backend, progress);
   ModelWeights weights;
   BATON_ASSIGN_OR_RETURN(weights.embedding,
                          tensors.Packed({{"model.embed_tokens.weight", config.vocab_size}}, config.hidden_size));
@@ -166,6 +180,7 @@ absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config, const Checkp
                            tensors.Packed({{"lm_head.weight", config.vocab_size}}, config.hidden_size));
   }
   BATON_RETURN_IF_ERROR(tensors.CheckAllUsed(config));
+  if (progress) progress(tensors.total_bytes(), tensors.total_bytes());
   return weights;
 }
 

@@ -1,6 +1,8 @@
 // A model's weights, checked against its config and packed for a backend.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -37,7 +39,9 @@ struct ModelWeights {
 // of the model would use.
 //
 // With `quantize`, matrices of floats are rounded to this type: INVALID_ARGUMENT names one that cannot be.
+// `progress`, if not null, is called after each matrix and at the end: see LoadProgress.
 absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config, const Checkpoint& checkpoint,
-                                         std::optional<TensorType> quantize, Backend& backend);
+                                         std::optional<TensorType> quantize, Backend& backend,
+                                         const std::function<void(uint64_t, uint64_t)>& progress);
 
 }  // namespace baton

@@ -109,6 +109,7 @@ CliResult RunCli(const std::vector<std::string>& arguments, const std::string& i
   std::ostringstream err;
   const Console console = {.input_fd = pipe_fds[0],
                            .input_is_terminal = false,
+                           .err_is_terminal = false,
                            .out = &out,
                            .err = &err,
                            .interrupt = interrupt != nullptr ? interrupt : &unused};

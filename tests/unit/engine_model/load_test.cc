@@ -61,6 +61,19 @@ TEST_F(LoadTest, LoadsTheUnchangedCopy) {
   EXPECT_GE(model->weight_bytes(), 60'000U);
 }
 
+TEST_F(LoadTest, ReportsItsProgress) {
+  uint64_t expected_total = 0;
+  for (const RawTensor& tensor : tensors_) expected_total += tensor.data.size();
+  std::vector<uint64_t> loaded;
+  ASSERT_OK(Load({.progress = [&](uint64_t loaded_bytes, uint64_t total_bytes) {
+    EXPECT_EQ(total_bytes, expected_total);
+    loaded.push_back(loaded_bytes);
+  }}));
+  EXPECT_GT(loaded.size(), 2U * 4);
+  EXPECT_TRUE(std::is_sorted(loaded.begin(), loaded.end()));
+  EXPECT_EQ(loaded.back(), expected_total);
+}
+
 TEST_F(LoadTest, NamesAMissingFile) {
   const testing::TempFolder empty;
   EXPECT_TRUE(Fails(Model::Load(empty.path(), {}), absl::StatusCode::kNotFound, "config.json"));
