@@ -14,7 +14,6 @@ struct Vec512 {
   static constexpr int kLanes = 16;
   static constexpr int kPanelVectors = 2;
   static constexpr int kTileRows = 8;
-  static constexpr int kDotRows = 4;
   static constexpr int kQuantRows = Family::kVnni ? 6 : 5;
   static constexpr int kFourBytes = Family::kVnni ? 4 : 8;
   static constexpr bool kHasPairs = Family::kBf16;
@@ -66,12 +65,42 @@ struct Vec512 {
     return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a.floats), exponent))};
   }
   static BATON_INLINE float Sqrt(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
-  static BATON_INLINE void Sums4(Vec a, Vec b, Vec c, Vec d, float* out) {
-    // The halves, then neighbours, neighbours of those, and the two halves left.
-    const __m256 ab = _mm256_hadd_ps(AddHalves(a), AddHalves(b));
-    const __m256 cd = _mm256_hadd_ps(AddHalves(c), AddHalves(d));
-    const __m256 abcd = _mm256_hadd_ps(ab, cd);
-    _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1)));
+  // Halves meet halves.
+  BATON_INLINE float SumLanes() const {
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(floats), _mm512_extractf32x8_ps(floats, 1));
+    __m128 sums = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    sums = _mm_add_ps(sums, _mm_movehl_ps(sums, sums));
+    return _mm_cvtss_f32(_mm_add_ss(sums, _mm_movehdup_ps(sums)));
+  }
+  BATON_INLINE float MaxLane() const {
+    const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(floats), _mm512_extractf32x8_ps(floats, 1));
+    __m128 max = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    max = _mm_max_ps(max, _mm_movehl_ps(max, max));
+    return _mm_cvtss_f32(_mm_max_ss(max, _mm_movehdup_ps(max)));
+  }
+  static BATON_INLINE void Transpose(Vec (&rows)[kLanes]) {
+    __m512d twos[kLanes];
+    BATON_UNROLL for (int i = 0; i < kLanes; i += 2) {
+      twos[i] = _mm512_castps_pd(_mm512_unpacklo_ps(rows[i].floats, rows[i + 1].floats));
+      twos[i + 1] = _mm512_castps_pd(_mm512_unpackhi_ps(rows[i].floats, rows[i + 1].floats));
+    }
+    __m512 fours[kLanes];  // of rows i to i + 3, columns j, j + 4, j + 8 and j + 12 in the quarters of fours[i + j]
+    BATON_UNROLL for (int i = 0; i < kLanes; i += 4) {
+      fours[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(twos[i], twos[i + 2]));
+      fours[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(twos[i], twos[i + 2]));
+      fours[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(twos[i + 1], twos[i + 3]));
+      fours[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(twos[i + 1], twos[i + 3]));
+    }
+    BATON_UNROLL for (int j = 0; j < 4; ++j) {
+      const __m512 even_low = _mm512_shuffle_f32x4(fours[j], fours[j + 4], 0x88);
+      const __m512 even_high = _mm512_shuffle_f32x4(fours[j + 8], fours[j + 12], 0x88);
+      const __m512 odd_low = _mm512_shuffle_f32x4(fours[j], fours[j + 4], 0xdd);
+      const __m512 odd_high = _mm512_shuffle_f32x4(fours[j + 8], fours[j + 12], 0xdd);
+      rows[j].floats = _mm512_shuffle_f32x4(even_low, even_high, 0x88);
+      rows[j + 4].floats = _mm512_shuffle_f32x4(odd_low, odd_high, 0x88);
+      rows[j + 8].floats = _mm512_shuffle_f32x4(even_low, even_high, 0xdd);
+      rows[j + 12].floats = _mm512_shuffle_f32x4(odd_low, odd_high, 0xdd);
+    }
   }
 
   static BATON_INLINE Vec MaxMagnitude(Vec a, Vec b) {
@@ -133,6 +162,10 @@ struct Vec512 {
     __builtin_memcpy(&pair, p, sizeof(pair));
     return {_mm512_set1_epi32(pair)};
   }
+  static BATON_INLINE Vec JoinPairs(Vec a, Vec b) {
+    const __m512i high = _mm512_and_si512(_mm512_castps_si512(b.floats), _mm512_set1_epi32(~0xffff));
+    return {_mm512_castsi512_ps(_mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(a.floats), 16), high))};
+  }
   static BATON_INLINE Vec AddPairProducts(Vec sums, Pairs a, Pairs b) {
     return {_mm512_dpbf16_ps(sums.floats, reinterpret_cast<__m512bh>(a.pairs), reinterpret_cast<__m512bh>(b.pairs))};
   }
@@ -140,9 +173,6 @@ struct Vec512 {
   __m512 floats;
 
  private:
-  static BATON_INLINE __m256 AddHalves(Vec v) {
-    return _mm256_add_ps(_mm512_castps512_ps256(v.floats), _mm512_extractf32x8_ps(v.floats, 1));
-  }
   static BATON_INLINE __m256i LoadHalves(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
   static BATON_INLINE void StoreHalves(__m256i halves, void* p) {
     _mm256_storeu_si256(static_cast<__m256i*>(p), halves);

@@ -18,9 +18,9 @@ namespace {
 
 // Less than this is done sooner than other threads wake.
 constexpr size_t kParallelWork = 128 << 10;
-// Rows of (query, head) that meet each block of K and V at once: many enough to make up for widening it, few enough for
+// Rows of (query, head) that meet each block of K and V at once: many enough to make up for loading it, few enough for
 // the cache.
-constexpr int kAttentionRows = 32;
+constexpr int kAttentionRows = 64;
 
 }  // namespace
 
@@ -46,6 +46,13 @@ const CpuActivations& Of(const Activations& x) { return static_cast<const CpuAct
 
 size_t Index(KvType dtype) { return static_cast<size_t>(dtype); }
 
+// How many tokens from the first on are in the same pages, and before every row of both.
+int SharedTokens(const SequenceRows& a, const SequenceRows& b, int page_tokens) {
+  const auto first_other = std::mismatch(a.pages.begin(), a.pages.end(), b.pages.begin(), b.pages.end()).first;
+  const auto tokens = (first_other - a.pages.begin()) * ptrdiff_t{page_tokens};
+  return static_cast<int>(std::min({tokens, ptrdiff_t{a.start_position}, ptrdiff_t{b.start_position}}));
+}
+
 }  // namespace
 
 CpuBackend::CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> threads)
@@ -69,9 +76,13 @@ void CpuBackend::ForRows(int rows, size_t work_per_row, F f) {
 }
 
 float* CpuBackend::Scratch(int thread, size_t floats) {
+  constexpr size_t kLine = 64;
   std::vector<float>& scratch = scratch_[thread];
-  if (scratch.size() < floats) scratch.resize(floats);
-  return scratch.data();
+  if (scratch.size() * sizeof(float) < floats * sizeof(float) + kLine) {
+    scratch.resize(floats + kLine / sizeof(float));
+  }
+  const size_t over = reinterpret_cast<uintptr_t>(scratch.data()) % kLine;
+  return scratch.data() + (over == 0 ? 0 : (kLine - over) / sizeof(float));
 }
 
 absl::StatusOr<std::unique_ptr<Matrix>> CpuBackend::Pack(const TensorView& weights) {
@@ -223,15 +234,33 @@ void CpuBackend::WriteKv(const Activations& qkv, int k_col, int v_col, std::span
   }
 }
 
-std::vector<CpuBackend::AttentionPiece> CpuBackend::CutAttention(std::span<const SequenceRows> batch, int kv_heads,
-                                                                 int group) const {
+std::vector<CpuBackend::AttentionPiece> CpuBackend::CutAttention(std::span<const SequenceRows> batch, int group,
+                                                                 int page_tokens) {
   const int queries = std::max(1, kAttentionRows / group);
+  // Sequences that share pages share the first.
+  std::vector<const SequenceRows*> sequences;
+  for (const SequenceRows& sequence : batch) sequences.push_back(&sequence);
+  std::stable_sort(sequences.begin(), sequences.end(), [](const SequenceRows* a, const SequenceRows* b) {
+    return ToIndex(a->pages[0]) < ToIndex(b->pages[0]);
+  });
   std::vector<AttentionPiece> pieces;
-  for (const SequenceRows& sequence : batch) {
-    for (int first = 0; first < sequence.rows; first += queries) {
-      for (int head = 0; head < kv_heads; ++head) {
-        pieces.push_back({&sequence, head, first, std::min(queries, sequence.rows - first)});
+  int left = 0;  // queries that the last piece has room for
+  for (const SequenceRows* const sequence : sequences) {
+    for (int first = 0; first < sequence->rows; first += queries) {
+      const AttentionRows rows = {sequence, first, std::min(queries, sequence->rows - first)};
+      if (rows.queries <= left) {
+        AttentionPiece& last = pieces.back();
+        const int shared = SharedTokens(*last.rows[0].sequence, *sequence, page_tokens);
+        // One that shares little would cost the others what they share.
+        if (shared > 0 && 2 * shared >= last.shared_tokens) {
+          last.shared_tokens = last.rows.size() == 1 ? shared : std::min(shared, last.shared_tokens);
+          last.rows.push_back(rows);
+          left -= rows.queries;
+          continue;
+        }
       }
+      pieces.push_back({{rows}, 0});
+      left = queries - rows.queries;
     }
   }
   return pieces;
@@ -243,31 +272,38 @@ void CpuBackend::Attention(const Activations& qkv, int heads, std::span<const Se
   const int head_dim = layout.head_dim;
   const int group = heads / layout.kv_heads;
   assert(group * layout.kv_heads == heads && heads * head_dim <= qkv.cols() && heads * head_dim <= out.cols());
-  const std::vector<AttentionPiece> pieces = CutAttention(batch, layout.kv_heads, group);
+  const std::vector<AttentionPiece> pieces = CutAttention(batch, group, layout.page_tokens);
   size_t work = 0;
-  for (const AttentionPiece& piece : pieces) {
-    work += size_t(piece.queries) * group * (piece.sequence->start_position + piece.first_query + 1) * head_dim * 2;
+  for (const SequenceRows& sequence : batch) {
+    work += size_t(sequence.rows) * heads * (sequence.start_position + sequence.rows) * head_dim * 2;
   }
   const size_t scratch = kernels_.attention_scratch(std::max(kAttentionRows, group), head_dim);
   Parallel(work, [&](int thread, int threads) {
+    std::vector<AttentionMember> members;
     // Later pieces of a prompt see more tokens: dealt out one by one, every thread gets some of each.
-    for (size_t i = thread; i < pieces.size(); i += threads) {
-      const AttentionPiece& piece = pieces[i];
-      const SequenceRows& sequence = *piece.sequence;
-      const int row = sequence.first_row + piece.first_query;
-      const size_t col = size_t(piece.kv_head) * group * head_dim;
-      kernels_.attention[Index(layout.dtype)]({.q = Of(qkv).row(row) + col,
-                                               .out = Of(out).row(row) + col,
+    for (size_t task = thread; task < pieces.size() * layout.kv_heads; task += threads) {
+      const AttentionPiece& piece = pieces[task / layout.kv_heads];
+      const size_t kv_head = task % layout.kv_heads;
+      const size_t col = kv_head * group * head_dim;
+      members.clear();
+      for (const AttentionRows& rows : piece.rows) {
+        const int row = rows.sequence->first_row + rows.first_query;
+        members.push_back({.q = Of(qkv).row(row) + col,
+                           .out = Of(out).row(row) + col,
+                           .queries = rows.queries,
+                           .start_position = rows.sequence->start_position + rows.first_query,
+                           .pages = rows.sequence->pages.data()});
+      }
+      kernels_.attention[Index(layout.dtype)]({.members = members.data(),
+                                               .member_count = static_cast<int>(members.size()),
+                                               .shared_tokens = piece.shared_tokens,
                                                .q_stride = size_t(qkv.cols()),
                                                .out_stride = size_t(out.cols()),
-                                               .queries = piece.queries,
                                                .group = group,
                                                .head_dim = head_dim,
-                                               .start_position = sequence.start_position + piece.first_query,
-                                               .blocks = kv.blocks + piece.kv_head * layout.head_bytes(),
+                                               .blocks = kv.blocks + kv_head * layout.head_bytes(),
                                                .block_bytes = layout.block_bytes(),
                                                .v_offset = layout.block_bytes() / 2,
-                                               .pages = sequence.pages.data(),
                                                .page_tokens = layout.page_tokens,
                                                .scratch = Scratch(thread, scratch)});
     }

@@ -23,7 +23,7 @@ class CpuBackend final : public Backend {
   CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> threads);
 
   std::string_view family() const override { return kernels_.family; }
-  int revision() const override { return 1; }
+  int revision() const override { return 2; }
 
   absl::StatusOr<std::unique_ptr<Matrix>> Pack(const TensorView& weights) override;
   absl::StatusOr<std::unique_ptr<Matrix>> PackStacked(std::span<const TensorView> weights) override;
@@ -48,14 +48,18 @@ class CpuBackend final : public Backend {
   absl::Duration waited() const override { return threads_->waited(); }
 
  private:
-  // Some of the query rows of one sequence and one KV head.
-  struct AttentionPiece {
+  // Some of the query rows of one sequence.
+  struct AttentionRows {
     const SequenceRows* sequence;
-    int kv_head;
     int first_query;
     int queries;
   };
-  std::vector<AttentionPiece> CutAttention(std::span<const SequenceRows> batch, int kv_heads, int group) const;
+  // Rows whose first tokens are in the same pages, for every KV head.
+  struct AttentionPiece {
+    std::vector<AttentionRows> rows;
+    int shared_tokens;
+  };
+  static std::vector<AttentionPiece> CutAttention(std::span<const SequenceRows> batch, int group, int page_tokens);
 
   // Calls f(row) for every row, each thread a share of neighbours; on the calling thread alone if there is little to
   // do.
@@ -64,7 +68,7 @@ class CpuBackend final : public Backend {
   // Calls f(thread, threads) on each thread, or f(0, 1) if `work` (in multiply-adds, about) is not worth waking them.
   template <typename F>
   void Parallel(size_t work, F f);
-  float* Scratch(int thread, size_t floats);
+  float* Scratch(int thread, size_t floats);  // for whole cache lines
   void MultiplySection(const PackedMatrix& w, const PackedMatrix::Section& section, const CpuActivations& x, int rows,
                        CpuActivations& out);
   // Fills prepared_, tiles of `tile_rows` one after the other.

@@ -12,7 +12,7 @@ void RmsNorm(const float* x, int count, const float* weight, float eps, float* o
     const V v = LoadSome<V>(x + i, partial);
     squares = V::Fma(v, v, squares);
   });
-  const V scale = V::Set(1.0f / V::Sqrt(Sum(squares) / static_cast<float>(count) + eps));
+  const V scale = V::Set(1.0f / V::Sqrt(squares.SumLanes() / static_cast<float>(count) + eps));
   ForVectors<V>(count, [&](size_t i, int partial) {
     StoreSome(LoadSome<V>(x + i, partial) * scale * LoadSome<V>(weight + i, partial), out + i, partial);
   });

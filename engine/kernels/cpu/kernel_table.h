@@ -45,22 +45,30 @@ struct MatMulKernel {
   void (*prepare)(const float* x, size_t x_stride, int rows, int inputs, std::byte* tile) = nullptr;
 };
 
-// Attention of `queries` neighbouring rows of one sequence, for the query heads of one KV head.
-struct AttentionTask {
+// Some neighbouring rows of one sequence.
+struct AttentionMember {
   const float* q = nullptr;  // of the first row and head; the heads of a group are neighbours
   float* out = nullptr;      // likewise
-  size_t q_stride = 0;       // from row to row, in floats
-  size_t out_stride = 0;
   int queries = 0;
+  int start_position = 0;  // of the first row
+  const PageId* pages = nullptr;
+};
+
+// Attention of the members' rows, for the query heads of one KV head. The first `shared_tokens` tokens are in the same
+// pages for all members and before every row; each of their K and V is loaded once.
+struct AttentionTask {
+  const AttentionMember* members = nullptr;
+  int member_count = 0;
+  int shared_tokens = 0;
+  size_t q_stride = 0;  // from row to row, in floats
+  size_t out_stride = 0;
   int group = 0;  // query heads per KV head
   int head_dim = 0;
-  int start_position = 0;             // of the first row
   const std::byte* blocks = nullptr;  // K of this KV head in page 0; V is v_offset further
   size_t block_bytes = 0;
   size_t v_offset = 0;
-  const PageId* pages = nullptr;
   int page_tokens = 0;
-  float* scratch = nullptr;  // attention_scratch(queries * group, head_dim) floats of this thread
+  float* scratch = nullptr;  // attention_scratch(all rows * group, head_dim) floats of this thread
 };
 
 // Arrays of functions are indexed by KvType, matmul by PanelFormat.

@@ -11,7 +11,6 @@ struct Vec {
   static constexpr int kLanes = 8;
   static constexpr int kPanelVectors = 2;
   static constexpr int kTileRows = 6;
-  static constexpr int kDotRows = 2;
   static constexpr int kQuantRows = 2;
   static constexpr int kFourBytes = 8;
   static constexpr bool kHasPairs = false;
@@ -65,12 +64,34 @@ struct Vec {
     return {_mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a.floats), exponent))};
   }
   static BATON_INLINE float Sqrt(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
-  static BATON_INLINE void Sums4(Vec a, Vec b, Vec c, Vec d, float* out) {
-    // Neighbours, then neighbours of those, then the two halves.
-    const __m256 ab = _mm256_hadd_ps(a.floats, b.floats);
-    const __m256 cd = _mm256_hadd_ps(c.floats, d.floats);
-    const __m256 abcd = _mm256_hadd_ps(ab, cd);
-    _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(abcd), _mm256_extractf128_ps(abcd, 1)));
+  // Halves meet halves.
+  BATON_INLINE float SumLanes() const {
+    __m128 sums = _mm_add_ps(_mm256_castps256_ps128(floats), _mm256_extractf128_ps(floats, 1));
+    sums = _mm_add_ps(sums, _mm_movehl_ps(sums, sums));
+    return _mm_cvtss_f32(_mm_add_ss(sums, _mm_movehdup_ps(sums)));
+  }
+  BATON_INLINE float MaxLane() const {
+    __m128 max = _mm_max_ps(_mm256_castps256_ps128(floats), _mm256_extractf128_ps(floats, 1));
+    max = _mm_max_ps(max, _mm_movehl_ps(max, max));
+    return _mm_cvtss_f32(_mm_max_ss(max, _mm_movehdup_ps(max)));
+  }
+  static BATON_INLINE void Transpose(Vec (&rows)[kLanes]) {
+    __m256 twos[kLanes];
+    BATON_UNROLL for (int i = 0; i < kLanes; i += 2) {
+      twos[i] = _mm256_unpacklo_ps(rows[i].floats, rows[i + 1].floats);
+      twos[i + 1] = _mm256_unpackhi_ps(rows[i].floats, rows[i + 1].floats);
+    }
+    __m256 fours[kLanes];  // of rows i to i + 3, columns j and j + 4 in the halves of fours[i + j]
+    BATON_UNROLL for (int i = 0; i < kLanes; i += 4) {
+      fours[i] = _mm256_shuffle_ps(twos[i], twos[i + 2], 0x44);
+      fours[i + 1] = _mm256_shuffle_ps(twos[i], twos[i + 2], 0xee);
+      fours[i + 2] = _mm256_shuffle_ps(twos[i + 1], twos[i + 3], 0x44);
+      fours[i + 3] = _mm256_shuffle_ps(twos[i + 1], twos[i + 3], 0xee);
+    }
+    BATON_UNROLL for (int j = 0; j < 4; ++j) {
+      rows[j].floats = _mm256_permute2f128_ps(fours[j], fours[j + 4], 0x20);
+      rows[j + 4].floats = _mm256_permute2f128_ps(fours[j], fours[j + 4], 0x31);
+    }
   }
 
   static BATON_INLINE Vec MaxMagnitude(Vec a, Vec b) {

@@ -10,7 +10,6 @@ struct Vec {
   static constexpr int kLanes = 4;
   static constexpr int kPanelVectors = 2;
   static constexpr int kTileRows = 4;
-  static constexpr int kDotRows = 2;
   static constexpr int kQuantRows = 2;
   static constexpr int kFourBytes = 4;
   static constexpr bool kHasPairs = false;
@@ -67,11 +66,18 @@ struct Vec {
     return {AsFloats(AsWords(a.floats) + (AsWords(n.floats) << 23))};
   }
   static BATON_INLINE float Sqrt(float x) { return __builtin_sqrtf(x); }
-  static BATON_INLINE void Sums4(Vec a, Vec b, Vec c, Vec d, float* out) {
-    out[0] = SumLanes(a.floats);
-    out[1] = SumLanes(b.floats);
-    out[2] = SumLanes(c.floats);
-    out[3] = SumLanes(d.floats);
+  BATON_INLINE float SumLanes() const { return (floats[0] + floats[2]) + (floats[1] + floats[3]); }
+  BATON_INLINE float MaxLane() const {
+    float max = floats[0];
+    for (int i = 1; i < kLanes; ++i) max = max < floats[i] ? floats[i] : max;
+    return max;
+  }
+  static BATON_INLINE void Transpose(Vec (&rows)[kLanes]) {
+    Vec columns[kLanes];
+    for (int i = 0; i < kLanes; ++i) {
+      columns[i] = {Floats{rows[0].floats[i], rows[1].floats[i], rows[2].floats[i], rows[3].floats[i]}};
+    }
+    for (int i = 0; i < kLanes; ++i) rows[i] = columns[i];
   }
 
   static BATON_INLINE Vec MaxMagnitude(Vec a, Vec b) {
@@ -140,7 +146,6 @@ struct Vec {
     __builtin_memcpy(&halves, p, sizeof(halves));
     return __builtin_convertvector(halves, Words);
   }
-  static BATON_INLINE float SumLanes(Floats v) { return (v[0] + v[2]) + (v[1] + v[3]); }
 
   static BATON_INLINE uint16_t ToF16(float x) {
     uint32_t bits;

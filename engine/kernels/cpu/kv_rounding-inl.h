@@ -19,6 +19,11 @@ inline constexpr float kLargestOf<E4M3> = 448;
 template <typename T>
 inline constexpr bool kHasScales = kLargestOf<T> != 0;
 
+template <typename T>
+inline constexpr bool kExactInBF16 = kHasScales<T>;
+template <>
+inline constexpr bool kExactInBF16<BF16> = true;
+
 template <typename V>
 BATON_INLINE void StoreCodes(V v, int8_t* codes) {
   v.StoreRounded(codes);

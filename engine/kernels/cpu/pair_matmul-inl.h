@@ -32,13 +32,15 @@ void RoundTileToPairs(const float* x, size_t x_stride, int rows, int inputs, std
   }
 }
 
-// kRows prepared rows by one panel, to c.
-template <typename V, int kRows>
-void PairTileProduct(const std::byte* panel, int pairs, const std::byte* prepared, float* c, size_t c_stride) {
+// kRows rows by one panel, to c; x(pair, row) is where a row's pair is. The chains start from `c` if `resume`.
+template <typename V, int kRows, typename X>
+BATON_INLINE void PairTileProduct(const std::byte* panel, int pairs, X x, bool resume, float* c, size_t c_stride) {
   constexpr int kVectors = V::kPanelVectors;
   V sums[kRows][kVectors];
   BATON_UNROLL for (int r = 0; r < kRows; ++r) {
-    BATON_UNROLL for (int v = 0; v < kVectors; ++v) { sums[r][v] = V::Zero(); }
+    BATON_UNROLL for (int v = 0; v < kVectors; ++v) {
+      sums[r][v] = resume ? V::Load(c + r * c_stride + v * V::kLanes) : V::Zero();
+    }
   }
   for (int pair = 0; pair < pairs; ++pair) {
     typename V::Pairs w[kVectors];
@@ -46,8 +48,8 @@ void PairTileProduct(const std::byte* panel, int pairs, const std::byte* prepare
       w[v] = V::LoadPairs(panel + (size_t(pair) * kVectors + v) * V::kLanes * kPairBytes);
     }
     BATON_UNROLL for (int r = 0; r < kRows; ++r) {
-      const auto x = V::BroadcastPair(prepared + (size_t(pair) * kRows + r) * kPairBytes);
-      BATON_UNROLL for (int v = 0; v < kVectors; ++v) sums[r][v] = V::AddPairProducts(sums[r][v], w[v], x);
+      const auto both = V::BroadcastPair(x(pair, r));
+      BATON_UNROLL for (int v = 0; v < kVectors; ++v) sums[r][v] = V::AddPairProducts(sums[r][v], w[v], both);
     }
   }
   BATON_UNROLL for (int r = 0; r < kRows; ++r) {
@@ -55,16 +57,16 @@ void PairTileProduct(const std::byte* panel, int pairs, const std::byte* prepare
   }
 }
 
-template <typename V, int kMaxRows>
-BATON_INLINE void PairTileOfRows(int rows, const std::byte* panel, int pairs, const std::byte* prepared, float* c,
+template <typename V, int kMaxRows, typename X>
+BATON_INLINE void PairTileOfRows(int rows, const std::byte* panel, int pairs, X x, bool resume, float* c,
                                  size_t c_stride) {
   if constexpr (kMaxRows > 1) {
     if (rows < kMaxRows) {
-      PairTileOfRows<V, kMaxRows - 1>(rows, panel, pairs, prepared, c, c_stride);
+      PairTileOfRows<V, kMaxRows - 1>(rows, panel, pairs, x, resume, c, c_stride);
       return;
     }
   }
-  PairTileProduct<V, kMaxRows>(panel, pairs, prepared, c, c_stride);
+  PairTileProduct<V, kMaxRows>(panel, pairs, x, resume, c, c_stride);
 }
 
 template <typename V>
@@ -85,8 +87,11 @@ void PairMatMul(const MatMulTask& task) {
         const int rows = last - row < task.tile_rows ? last - row : task.tile_rows;
         float* const out = task.out + row * task.out_stride + output;
         float edge[V::kPairRows * kPanel];
-        PairTileOfRows<V, V::kPairRows>(rows, panels + p * panel_bytes, pairs, task.prepared + row * row_bytes,
-                                        whole ? out : edge, whole ? task.out_stride : size_t{kPanel});
+        const std::byte* const tile = task.prepared + row * row_bytes;
+        PairTileOfRows<V, V::kPairRows>(
+            rows, panels + p * panel_bytes, pairs,
+            [&](int pair, int r) { return tile + (size_t(pair) * rows + r) * kPairBytes; }, false, whole ? out : edge,
+            whole ? task.out_stride : size_t{kPanel});
         if (!whole) CopyTile<V>(edge, kPanel, rows, task.outputs - output, out, task.out_stride);
       }
     }

@@ -9,7 +9,8 @@
 //   +, -, *, /, V::Max(a, b) (b if either is NaN), V::IfLess(a, b, x, y) (a < b ? x : y, by lane)
 //   V::ScaleByPowerOfTwo(a, n)  a 2^i, i in the low bits of n
 //   V::Sqrt(float)   exact, not libm's
-//   V::Sums4(a, b, c, d, float out[4])  each vector's sum, always added in the same order
+//   v.SumLanes()  always added in the same order; v.MaxLane(), of what is no NaN
+//   V::Transpose(V (&rows)[kLanes])  row i gets lane i of all
 //   V::MaxMagnitude(a, b)  of a >= 0 and |b| the larger by bits, so that NaN wins
 //   v.StoreRounded(int8_t*)  to nearest, ties to even; what does not fit becomes any value
 // For products of 8-bit integers: Ints are kLanes sums of 32 bits, Bytes 4 unsigned codes for each of these, a Four the
@@ -17,9 +18,9 @@
 //   V::AddProducts(Ints, Bytes, Four)  adds to each sum its 4 products, exactly, for codes to 255 and values from -128
 //   V::LowNibbles(b), V::HighNibbles(b)  4-bit codes of Bytes; ints.ToFloats()
 // With kHasPairs: V::AddPairProducts(V, Pairs, Pairs) adds products of two BF16 numbers to each float.
-// kQuantRows and kPairRows rows by one panel fit the registers there.
-// kPanelVectors vectors are one panel of packed weights; kTileRows rows by one panel, and kDotRows rows by 4 tokens,
-// fit the registers.
+//   V::JoinPairs(V a, V b)  in each lane the BF16 of a, below that of b, of values that are exact in BF16
+// kPanelVectors vectors are one panel of packed weights; kTileRows rows by one panel fit the registers, kQuantRows and
+// kPairRows in products of integers and of pairs.
 #pragma once
 
 #include <cstdint>
@@ -58,23 +59,6 @@ BATON_INLINE void StorePartial(V v, T* p, int count) {
   T lanes[V::kLanes];
   v.Store(lanes);
   for (int i = 0; i < count; ++i) p[i] = lanes[i];
-}
-
-template <typename V>
-BATON_INLINE float Sum(V v) {
-  float sums[4];
-  V::Sums4(v, V::Zero(), V::Zero(), V::Zero(), sums);
-  return sums[0];
-}
-
-template <typename V>
-BATON_INLINE float MaxLane(V v) {
-  float lanes[V::kLanes];
-  v.Store(lanes);
-  BATON_UNROLL for (int width = V::kLanes / 2; width > 0; width /= 2) {
-    BATON_UNROLL for (int i = 0; i < width; ++i) lanes[i] = lanes[i] < lanes[i + width] ? lanes[i + width] : lanes[i];
-  }
-  return lanes[0];
 }
 
 // Calls f(index, partial lanes or 0) for each vector of `count` values.

@@ -1,5 +1,6 @@
 // Speed of the CPU kernels, each family this CPU has. Arguments: rows (or tokens of context), then threads.
-//   weight_bytes/s: weights read, what bounds decoding; flop/s: what bounds prefill; kv_bytes/s: pages read.
+//   weight_bytes/s: weights read, what bounds decoding; flop/s: what bounds prefill; kv_bytes/s: pages read, as often
+//   as there are sequences that have them.
 
 #include <benchmark/benchmark.h>
 
@@ -49,10 +50,18 @@ void MatMul(benchmark::State& state, const std::string& family, TensorType type)
   state.counters["flop"] = Counter(iterations * 2.0 * rows * kSize * kSize, Counter::kIsRate);
 }
 
-// 8 query heads per KV head of 128, as in Llama 3: `queries` new rows after range(0) tokens of context, for each of
-// `sequences`.
-void Attention(benchmark::State& state, const std::string& family, int sequences, int queries) {
-  const KvLayout layout{.layers = 1, .kv_heads = 4, .head_dim = 128, .page_tokens = 16, .dtype = KvType::kBF16};
+struct AttentionShape {
+  std::string name;
+  int sequences;
+  int queries;          // new rows of each
+  bool shared = false;  // all but the new rows are in the same pages
+  KvType dtype = KvType::kBF16;
+};
+
+// 8 query heads per KV head of 128, as in Llama 3, after range(0) tokens of context.
+void Attention(benchmark::State& state, const std::string& family, const AttentionShape& shape) {
+  const KvLayout layout{.layers = 1, .kv_heads = 4, .head_dim = 128, .page_tokens = 16, .dtype = shape.dtype};
+  const auto [name, sequences, queries, shared, dtype] = shape;
   constexpr int kHeads = 32;
   const auto backend = NewBackend(state, family);
   if (backend == nullptr) return;
@@ -62,7 +71,10 @@ void Attention(benchmark::State& state, const std::string& family, int sequences
   std::vector<std::vector<PageId>> pages(sequences);
   std::vector<SequenceRows> batch;
   for (int s = 0; s < sequences; ++s) {
-    for (int p = 0; p < pages_each; ++p) pages[s].push_back(PageId(s * pages_each + p));
+    for (int p = 0; p < pages_each; ++p) {
+      const bool own = !shared || p >= context / layout.page_tokens;
+      pages[s].push_back(PageId((own ? s * pages_each : 0) + p));
+    }
     batch.push_back({.first_row = s * queries, .rows = queries, .start_position = context, .pages = pages[s]});
   }
   const auto qkv = NewActivations(*backend, sequences * queries, (kHeads + 2 * layout.kv_heads) * layout.head_dim);
@@ -85,9 +97,13 @@ void RegisterAll() {
       bench->ArgNames({"rows", "threads"})->UseRealTime()->Unit(benchmark::kMicrosecond);
       for (const int rows : {1, 2, 4, 8, 16, 32, 64, 512}) bench->Args({rows, 1})->Args({rows, 2});
     }
-    for (const auto& [name, sequences, queries] :
-         {std::tuple{"Attention/decode1/", 1, 1}, {"Attention/decode8/", 8, 1}, {"Attention/prefill/", 1, 256}}) {
-      auto* const bench = benchmark::RegisterBenchmark((name + family).c_str(), Attention, family, sequences, queries);
+    for (const AttentionShape& shape :
+         {AttentionShape{"decode1", 1, 1}, AttentionShape{"decode8", 8, 1}, AttentionShape{"prefill", 1, 256},
+          AttentionShape{"decode8_shared", 8, 1, true}, AttentionShape{"decode8_f32", 8, 1, false, KvType::kF32},
+          AttentionShape{"decode8_int8", 8, 1, false, KvType::kInt8},
+          AttentionShape{"decode8_fp8", 8, 1, false, KvType::kFp8}}) {
+      auto* const bench =
+          benchmark::RegisterBenchmark(("Attention/" + shape.name + "/" + family).c_str(), Attention, family, shape);
       bench->ArgNames({"context", "threads"})->UseRealTime()->Unit(benchmark::kMicrosecond);
       for (const int context : {256, 4096}) bench->Args({context, 1})->Args({context, 2});
     }

@@ -1,0 +1,339 @@
+// What attention does with one block of tokens: loads its K and V from the pages once, for all rows that meet them, as
+// panels that the register tiles of the matmul kernels read. Scores are products of the rows' queries with K, results
+// those of the rows' weights with V.
+//
+// FloatBlock multiplies in f32. PairBlock, where a type's values are exact in BF16 and the CPU multiplies pairs of
+// those, rounds queries and weights to BF16 and sums in f32; scales stay out of the products.
+//
+// A row is a query and a head of its group. Every score and every result is one chain in order of dimensions, or of
+// tokens, whatever rows are beside it. Of tokens behind `tokens` nothing gets into a result.
+#pragma once
+
+#include "engine/kernels/cpu/kv_rounding-inl.h"
+#include "engine/kernels/cpu/matmul-inl.h"
+#include "engine/kernels/cpu/pair_matmul-inl.h"
+
+namespace baton::cpu {
+
+inline constexpr int kBlockTokens = 32;
+
+// The K, or V, of `kLanes` neighbouring tokens, the first `count` of which are there.
+template <typename V, typename T>
+struct TokenRows {
+  // `offset`: of K or V from the task's blocks.
+  TokenRows(const AttentionTask& task, const PageId* pages, size_t offset, int position, int count) : count(count) {
+    for (int t = 0; t < count; ++t) {
+      const int page = (position + t) / task.page_tokens;
+      const int slot = (position + t) % task.page_tokens;
+      const std::byte* const head = task.blocks + static_cast<uint32_t>(pages[page]) * task.block_bytes + offset;
+      rows[t] = reinterpret_cast<const T*>(head) + size_t(slot) * task.head_dim;
+      if constexpr (kHasScales<T>) {
+        const std::byte* const scales_of_head = head + size_t(task.page_tokens) * task.head_dim * sizeof(T);
+        __builtin_memcpy(&scales[t], scales_of_head + slot * sizeof(float), sizeof(float));
+      }
+    }
+  }
+
+  // Dimensions from `dim`, of which there are `partial` if not 0: those of each token that is there. Others are zero.
+  BATON_INLINE void Load(size_t dim, int partial, V (&lanes)[V::kLanes]) const {
+    if (count == V::kLanes && partial == 0) {
+      BATON_UNROLL for (int t = 0; t < V::kLanes; ++t) lanes[t] = V::Load(rows[t] + dim);
+    } else {
+      for (int t = 0; t < V::kLanes; ++t) lanes[t] = t < count ? LoadSome<V>(rows[t] + dim, partial) : V::Zero();
+    }
+  }
+
+  int count;
+  const T* rows[V::kLanes];
+  float scales[V::kLanes] = {};  // of types that have them
+};
+
+// Asks for the K and V of tokens that are needed next: in decoding little else is done than reading them.
+template <typename T>
+void PrefetchTokens(const AttentionTask& task, const PageId* pages, int position, int count) {
+  constexpr size_t kLine = 64;
+  constexpr int kSecondLevel = 2;  // of caches: the first is full of what is computed with
+  const size_t token_bytes = task.head_dim * sizeof(T);
+  for (int t = 0; t < count;) {
+    const int slot = (position + t) % task.page_tokens;
+    const int here = task.page_tokens - slot < count - t ? task.page_tokens - slot : count - t;
+    const std::byte* const head = task.blocks +
+                                  static_cast<uint32_t>(pages[(position + t) / task.page_tokens]) * task.block_bytes +
+                                  slot * token_bytes;
+    for (size_t i = 0; i < here * token_bytes; i += kLine) {
+      __builtin_prefetch(head + i, 0, kSecondLevel);
+      __builtin_prefetch(head + task.v_offset + i, 0, kSecondLevel);
+    }
+    t += here;
+  }
+}
+
+// Calls f(first, count) for tiles of at most kMaxRows rows, all of about the same height: a low one would leave the CPU
+// waiting for the latency of its sums.
+template <int kMaxRows, typename F>
+BATON_INLINE void ForTiles(int rows, F f) {
+  int tiles = (rows + kMaxRows - 1) / kMaxRows;
+  for (int first = 0; first < rows; --tiles) {
+    const int count = (rows - first + tiles - 1) / tiles;
+    f(first, count);
+    first += count;
+  }
+}
+
+// Rounded up to whole panels.
+template <typename V>
+constexpr size_t PaddedWidth(int head_dim) {
+  constexpr size_t kPanel = MatMulShape<V>::kPanel;
+  return (head_dim + kPanel - 1) / kPanel * kPanel;
+}
+
+template <typename V, typename T>
+class FloatBlock {
+  static constexpr int kPanel = MatMulShape<V>::kPanel;
+  static_assert(kBlockTokens % kPanel == 0 && kPanel % V::kLanes == 0);
+
+ public:
+  using Stored = T;
+
+  static size_t ScratchSize(int rows, int head_dim) {
+    return (2 * size_t{kBlockTokens} + rows) * PaddedWidth<V>(head_dim);
+  }
+
+  FloatBlock(float* scratch, int rows, int head_dim)
+      : head_dim_(head_dim),
+        width_(PaddedWidth<V>(head_dim)),
+        rows_(rows),
+        keys_(scratch),
+        values_(keys_ + kBlockTokens * width_),
+        q_(values_ + kBlockTokens * width_) {}
+
+  // q times `scale`.
+  void SetQuery(int row, const float* q, float scale) {
+    for (int i = 0; i < head_dim_; ++i) q_[size_t(i) * rows_ + row] = q[i] * scale;
+  }
+
+  void Load(const AttentionTask& task, const PageId* pages, int position, int count) {
+    for (int first = 0; first < count; first += V::kLanes) {
+      const int tokens = count - first < V::kLanes ? count - first : V::kLanes;
+      float* const keys = keys_ + first / kPanel * width_ * kPanel + first % kPanel;
+      const TokenRows<V, T> k(task, pages, 0, position + first, tokens);
+      ForVectors<V>(head_dim_, [&](size_t dim, int partial) {
+        V lanes[V::kLanes];
+        LoadScaled(k, dim, partial, lanes);
+        V::Transpose(lanes);
+        BATON_UNROLL for (int i = 0; i < V::kLanes; ++i) lanes[i].Store(keys + (dim + i) * kPanel);
+      });
+      const TokenRows<V, T> v(task, pages, task.v_offset, position + first, tokens);
+      float* const values = values_ + first * width_;
+      for (size_t dim = 0; dim < width_; dim += V::kLanes) {
+        V lanes[V::kLanes];
+        BATON_UNROLL for (int t = 0; t < V::kLanes; ++t) lanes[t] = V::Zero();
+        const int left = head_dim_ - static_cast<int>(dim);
+        if (left > 0) LoadScaled(v, dim, left < V::kLanes ? left : 0, lanes);
+        BATON_UNROLL for (int t = 0; t < V::kLanes; ++t) lanes[t].Store(values + t * width_ + dim);
+      }
+    }
+  }
+
+  // scores[row][token] of rows [row, row + rows), for all tokens of the block.
+  void Score(int row, int rows, float* scores) const {
+    for (int panel = 0; panel < kBlockTokens / kPanel; ++panel) {
+      const float* const keys = keys_ + panel * width_ * kPanel;
+      ForTiles<V::kTileRows>(rows, [&](int first, int count) {
+        TileOfRows<V, float, 1, V::kTileRows>(count, keys, {0, kPanel}, head_dim_, q_ + row + first, {1, size_t(rows_)},
+                                              false, scores + size_t(row + first) * kBlockTokens + panel * kPanel,
+                                              kBlockTokens);
+      });
+    }
+  }
+
+  // sums[row] += weights[row] times the first `tokens` values. `weights` may be changed.
+  void AddValues(int row, int rows, int tokens, float* weights, float* sums) const {
+    for (size_t dim = 0; dim < width_; dim += kPanel) {
+      ForTiles<V::kTileRows>(rows, [&](int first, int count) {
+        TileOfRows<V, float, 1, V::kTileRows>(count, values_ + dim, {0, width_}, tokens,
+                                              weights + size_t(row + first) * kBlockTokens, {kBlockTokens, 1}, true,
+                                              sums + (row + first) * width_ + dim, width_);
+      });
+    }
+  }
+
+ private:
+  static BATON_INLINE void LoadScaled(const TokenRows<V, T>& from, size_t dim, int partial, V (&lanes)[V::kLanes]) {
+    from.Load(dim, partial, lanes);
+    if constexpr (kHasScales<T>) {
+      BATON_UNROLL for (int t = 0; t < V::kLanes; ++t) lanes[t] = lanes[t] * V::Set(from.scales[t]);
+    }
+  }
+
+  const int head_dim_;
+  const size_t width_;
+  const int rows_;
+  float* const keys_;    // [panel of tokens][dim][token]
+  float* const values_;  // [token][width_]
+  float* const q_;       // [dim][row]
+};
+
+// Needs V::kHasPairs.
+template <typename V, typename T>
+class PairBlock {
+  static constexpr int kPanel = MatMulShape<V>::kPanel;
+  static constexpr int kBlockPairs = kBlockTokens / 2;
+  static_assert(kBlockTokens == kPanel);
+
+ public:
+  using Stored = T;
+
+  static size_t ScratchSize(int rows, int head_dim) {
+    const size_t width = PaddedWidth<V>(head_dim);
+    return kBlockTokens * width + size_t(rows) * (width / 2 + kBlockPairs) + 2 * size_t{kBlockTokens};
+  }
+
+  PairBlock(float* scratch, int rows, int head_dim)
+      : head_dim_(head_dim),
+        width_(PaddedWidth<V>(head_dim)),
+        rows_(rows),
+        keys_(scratch),
+        values_(keys_ + kBlockTokens * width_ / 2),
+        key_scales_(values_ + kBlockTokens * width_ / 2),
+        value_scales_(key_scales_ + kBlockTokens),
+        weights_(value_scales_ + kBlockTokens),
+        q_(weights_ + size_t(rows) * kBlockPairs) {}
+
+  void SetQuery(int row, const float* q, float scale) {
+    ForVectors<V>(head_dim_, [&](size_t i, int partial) {
+      BF16 rounded[V::kLanes];
+      (LoadSome<V>(q + i, partial) * V::Set(scale)).Store(rounded);
+      for (size_t pair = i / 2; pair < i / 2 + V::kLanes / 2 && pair * 2 < size_t(head_dim_); ++pair) {
+        __builtin_memcpy(q_ + pair * rows_ + row, rounded + (pair * 2 - i), kPairBytes);
+      }
+    });
+  }
+
+  void Load(const AttentionTask& task, const PageId* pages, int position, int count) {
+    for (int first = 0; first < count; first += V::kLanes) {
+      const int tokens = count - first < V::kLanes ? count - first : V::kLanes;
+      const TokenRows<V, T> k(task, pages, 0, position + first, tokens);
+      LoadKeys(k, first);
+      const TokenRows<V, T> v(task, pages, task.v_offset, position + first, tokens);
+      LoadValues(v, first);
+      if constexpr (kHasScales<T>) {
+        V::Load(k.scales).Store(key_scales_ + first);
+        V::Load(v.scales).Store(value_scales_ + first);
+      }
+    }
+  }
+
+  void Score(int row, int rows, float* scores) const {
+    ForTiles<V::kPairRows>(rows, [&](int first, int count) {
+      const float* const q = q_ + row + first;
+      PairTileOfRows<V, V::kPairRows>(
+          count, Bytes(keys_), head_dim_ / 2, [&](int pair, int r) { return Bytes(q + size_t(pair) * rows_ + r); },
+          false, scores + size_t(row + first) * kBlockTokens, kBlockTokens);
+    });
+    if constexpr (kHasScales<T>) {
+      for (int r = row; r < row + rows; ++r) MultiplyBy(key_scales_, scores + size_t(r) * kBlockTokens);
+    }
+  }
+
+  void AddValues(int row, int rows, int tokens, float* weights, float* sums) const {
+    for (int r = row; r < row + rows; ++r) {
+      float* const own = weights + size_t(r) * kBlockTokens;
+      if constexpr (kHasScales<T>) MultiplyBy(value_scales_, own);
+      if (tokens % 2 != 0) own[tokens] = 0;
+      for (int t = 0; t < tokens; t += V::kLanes) {
+        V::Load(own + t).Store(reinterpret_cast<BF16*>(weights_ + size_t(r) * kBlockPairs) + t);
+      }
+    }
+    for (size_t dim = 0; dim < width_; dim += kPanel) {
+      const float* const panel = values_ + dim * kBlockPairs;
+      ForTiles<V::kPairRows>(rows, [&](int first, int count) {
+        const float* const own = weights_ + size_t(row + first) * kBlockPairs;
+        float* const to = sums + (row + first) * width_ + dim;
+        PairTileOfRows<V, V::kPairRows>(
+            count, Bytes(panel), tokens / 2,
+            [&](int pair, int r) { return Bytes(own + size_t(r) * kBlockPairs + pair); }, true, to, width_);
+        if (tokens % 2 == 0) return;
+        // The last token's partner may hold anything.
+        std::byte last[kPanel * kPairBytes];
+        const std::byte* const pair = Bytes(panel) + size_t(tokens / 2) * sizeof(last);
+        for (int i = 0; i < kPanel; ++i) {
+          uint32_t both;
+          __builtin_memcpy(&both, pair + size_t(i) * kPairBytes, sizeof(both));
+          both &= 0xffff;
+          __builtin_memcpy(last + size_t(i) * kPairBytes, &both, sizeof(both));
+        }
+        PairTileOfRows<V, V::kPairRows>(
+            count, last, 1, [&](int, int r) { return Bytes(own + size_t(r) * kBlockPairs + tokens / 2); }, true, to,
+            width_);
+      });
+    }
+  }
+
+ private:
+  // Pairs are moved about as floats, never computed with as such.
+  static BATON_INLINE const std::byte* Bytes(const void* p) { return static_cast<const std::byte*>(p); }
+
+  // Of each token the kLanes pairs of dimensions from `dim`, those behind the last zero.
+  void LoadPairs(const TokenRows<V, T>& k, size_t dim, V (&lanes)[V::kLanes]) const {
+    if constexpr (sizeof(T) == sizeof(BF16)) {
+      if (k.count == V::kLanes && dim + 2 * V::kLanes <= size_t(head_dim_)) {
+        BATON_UNROLL for (int t = 0; t < V::kLanes; ++t) {
+          lanes[t] = V::Load(reinterpret_cast<const float*>(k.rows[t] + dim));
+        }
+        return;
+      }
+    }
+    BF16 rows[V::kLanes][2 * V::kLanes] = {};
+    for (size_t i = 0; i < 2 * V::kLanes && dim + i < size_t(head_dim_); i += V::kLanes) {
+      const int left = head_dim_ - static_cast<int>(dim + i);
+      k.Load(dim + i, left < V::kLanes ? left : 0, lanes);
+      BATON_UNROLL for (int t = 0; t < V::kLanes; ++t) lanes[t].Store(rows[t] + i);
+    }
+    BATON_UNROLL for (int t = 0; t < V::kLanes; ++t) lanes[t] = V::Load(reinterpret_cast<const float*>(rows[t]));
+  }
+
+  // [kLanes tokens][dims] to [dims / 2][kLanes tokens].
+  void LoadKeys(const TokenRows<V, T>& k, int first) {
+    for (size_t dim = 0; dim < size_t(head_dim_); dim += 2 * V::kLanes) {
+      V lanes[V::kLanes];
+      LoadPairs(k, dim, lanes);
+      V::Transpose(lanes);
+      const size_t left = (size_t(head_dim_) - dim) / 2;
+      for (size_t i = 0; i < V::kLanes && i < left; ++i) lanes[i].Store(keys_ + (dim / 2 + i) * kBlockTokens + first);
+    }
+  }
+
+  // [kLanes tokens][dims] to [panel of dims][tokens / 2][dims of the panel][2 tokens].
+  void LoadValues(const TokenRows<V, T>& v, int first) {
+    for (size_t dim = 0; dim < width_; dim += V::kLanes) {
+      V lanes[V::kLanes];
+      BATON_UNROLL for (int t = 0; t < V::kLanes; ++t) lanes[t] = V::Zero();
+      const int left = head_dim_ - static_cast<int>(dim);
+      if (left > 0) v.Load(dim, left < V::kLanes ? left : 0, lanes);
+      float* const panel = values_ + dim / kPanel * kPanel * kBlockPairs + dim % kPanel;
+      BATON_UNROLL for (int t = 0; t < V::kLanes; t += 2) {
+        V::JoinPairs(lanes[t], lanes[t + 1]).Store(panel + size_t(first + t) / 2 * kPanel);
+      }
+    }
+  }
+
+  static BATON_INLINE void MultiplyBy(const float* scales, float* tokens) {
+    BATON_UNROLL for (int t = 0; t < kBlockTokens; t += V::kLanes) {
+      (V::Load(tokens + t) * V::Load(scales + t)).Store(tokens + t);
+    }
+  }
+
+  const int head_dim_;
+  const size_t width_;
+  const int rows_;
+  // Pairs of BF16, each in the place of a float.
+  float* const keys_;          // [dim / 2][token]
+  float* const values_;        // [panel of dims][token / 2][dim]
+  float* const key_scales_;    // [token]
+  float* const value_scales_;  // [token]
+  float* const weights_;       // [row][token / 2]
+  float* const q_;             // [dim / 2][row]
+};
+
+}  // namespace baton::cpu
