@@ -115,7 +115,7 @@ class FloatBlock {
   void Load(const AttentionTask& task, const PageId* pages, int position, int count) {
     for (int first = 0; first < count; first += V::kLanes) {
       const int tokens = count - first < V::kLanes ? count - first : V::kLanes;
-      float* const keys = keys_ + first / kPanel * width_ * kPanel + first % kPanel;
+      float* const keys = keys_ + size_t(first) / kPanel * kPanel * width_ + first % kPanel;
       const TokenRows<V, T> k(task, pages, 0, position + first, tokens);
       ForVectors<V>(head_dim_, [&](size_t dim, int partial) {
         V lanes[V::kLanes];
@@ -137,12 +137,11 @@ class FloatBlock {
 
   // scores[row][token] of rows [row, row + rows), for all tokens of the block.
   void Score(int row, int rows, float* scores) const {
-    for (int panel = 0; panel < kBlockTokens / kPanel; ++panel) {
-      const float* const keys = keys_ + panel * width_ * kPanel;
+    for (int token = 0; token < kBlockTokens; token += kPanel) {
+      const float* const keys = keys_ + token * width_;
       ForTiles<V::kTileRows>(rows, [&](int first, int count) {
         TileOfRows<V, float, 1, V::kTileRows>(count, keys, {0, kPanel}, head_dim_, q_ + row + first, {1, size_t(rows_)},
-                                              false, scores + size_t(row + first) * kBlockTokens + panel * kPanel,
-                                              kBlockTokens);
+                                              false, scores + size_t(row + first) * kBlockTokens + token, kBlockTokens);
       });
     }
   }

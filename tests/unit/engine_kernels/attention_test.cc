@@ -119,7 +119,8 @@ std::vector<double> Reference(const Shape& shape, const Sequence& s) {
   std::vector<float> kept;  // [token][K heads, V heads][dim]
   for (int t = 0; t < s.tokens; ++t) {
     for (int h = shape.heads; h < shape.heads + 2 * shape.kv_heads; ++h) {
-      const std::vector<float> head = AsKept(shape.dtype, std::span(s.qkv).subspan(t * cols + size_t(h) * dim, dim));
+      const std::vector<float> head =
+          AsKept(shape.dtype, std::span(s.qkv).subspan(size_t(t) * cols + size_t(h) * dim, dim));
       kept.insert(kept.end(), head.begin(), head.end());
     }
   }

@@ -224,15 +224,16 @@ TEST_P(ElementwiseTest, WriteKvScalesEachTokenAndHead) {
     for (int token = 0; token < 2; ++token) {
       const size_t page = token == 0 ? 2 : 0, slot = token == 0 ? 3 : 0;
       for (size_t part = 0; part < 4; ++part) {
+        const float* const from = &qkv[(size_t(token) * 4 + part) * kDim];
         const std::byte* const head = blocks.data() + page * layout.block_bytes() + part * layout.head_bytes();
         float scale = 0;
-        std::memcpy(&scale, head + 4 * kDim + slot * 4, sizeof(scale));
-        const std::vector<float> want = AsKept(dtype, std::span(qkv).subspan((token * 4 + part) * kDim, kDim));
+        std::memcpy(&scale, head + layout.scales_offset() + slot * sizeof(scale), sizeof(scale));
+        const std::vector<float> want = AsKept(dtype, {from, kDim});
         for (int i = 0; i < kDim; ++i, ++written) {
           const auto code = std::to_integer<uint8_t>(head[slot * kDim + i]);
           const float value =
               dtype == KvType::kInt8 ? static_cast<float>(static_cast<int8_t>(code)) : ValueOfE4M3(code);
-          ASSERT_EQ(value * scale, want[i]) << Name(dtype) << " of " << qkv[(token * 4 + part) * kDim + i];
+          ASSERT_EQ(value * scale, want[i]) << Name(dtype) << " of " << from[i];
         }
         written += sizeof(scale);
       }
