@@ -24,25 +24,19 @@ constexpr int32_t kControlType = 3;
 constexpr int32_t kUserDefinedType = 4;
 constexpr int32_t kUnusedType = 5;
 
-// How tokenizer.json cuts a text into words.
-struct Words {
-  std::vector<std::string> patterns;
-  bool gpt2_words = false;
-};
-
 absl::Status Unsupported(std::string_view what) {
   return absl::UnimplementedError(Concat("tokenizer.json: ", what, " has no counterpart in GGUF"));
 }
 
 // `json` was accepted by Tokenizer::Create, so that its fields are of the right types.
-absl::Status ReadWords(const Json& json, Words& words) {
+absl::Status ReadWords(const Json& json, GgufPreTokenizer& words) {
   const std::string type = json.value("type", "");
   if (type == "Sequence") {
     for (const Json& step : json["pretokenizers"]) BATON_RETURN_IF_ERROR(ReadWords(step, words));
   } else if (type == "Split") {
     const bool plain = json.value("behavior", "") == "Isolated" && !json.value("invert", false);
     if (!plain || !json["pattern"].contains("Regex")) return Unsupported("this pre_tokenizer");
-    words.patterns.push_back(json["pattern"]["Regex"]);
+    words.patterns.push_back(json["pattern"]["Regex"].get_ref<const std::string&>());
   } else {  // ByteLevel
     if (json.value("add_prefix_space", true)) return Unsupported("add_prefix_space");
     words.gpt2_words = json.value("use_regex", true);
@@ -51,10 +45,11 @@ absl::Status ReadWords(const Json& json, Words& words) {
 }
 
 absl::StatusOr<std::string> PreTokenizerName(const Json& tokenizer) {
-  Words words;
+  GgufPreTokenizer words;
   BATON_RETURN_IF_ERROR(ReadWords(tokenizer["pre_tokenizer"], words));
-  const bool nfc = tokenizer.contains("normalizer") && !tokenizer["normalizer"].is_null();
-  const std::string_view name = NameGgufPreTokenizer(words.patterns, words.gpt2_words, nfc);
+  words.nfc = tokenizer.contains("normalizer") && !tokenizer["normalizer"].is_null();
+  words.ignore_merges = tokenizer["model"].value("ignore_merges", false);
+  const std::string_view name = NameGgufPreTokenizer(words);
   if (name.empty()) return Unsupported("this pre_tokenizer");
   return std::string(name);
 }

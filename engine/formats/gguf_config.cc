@@ -260,6 +260,7 @@ std::vector<Tensor> GgufTensors(const GgufModel& model) {
     if (tensor.name == kRopeFactors) continue;
     Tensor& renamed = tensors.emplace_back(tensor);
     renamed.name = Rename(Naming::kGguf, tensor.name);
+    renamed.name_in_file = tensor.name;
     if (interleaved && renamed.name.ends_with(".q_proj.weight")) renamed.interleaved_heads = static_cast<int>(heads);
     if (interleaved && renamed.name.ends_with(".k_proj.weight")) renamed.interleaved_heads = static_cast<int>(kv_heads);
   }

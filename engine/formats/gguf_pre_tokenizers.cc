@@ -9,15 +9,18 @@ namespace {
 
 constexpr std::string_view kGpt2Words = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))";
 
+constexpr std::string_view kLlama3Words =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
 const std::vector<GgufPreTokenizer>& All() {
   static const auto* const kAll = new std::vector<GgufPreTokenizer>{
       {.names = {"default"}, .patterns = {R"([\p{P}\$\+<=>\^~\|]+)", kGpt2Words, R"(\p{N}+)", R"([0-9][0-9][0-9])"}},
       {.names = {"gpt-2"}, .gpt2_words = true},
       {.names = {"llama-bpe", "llama3", "llama-v3"},
-       .patterns =
-           {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+       .patterns = {kLlama3Words},
        .ignore_merges = true,
        .add_bos = true},
+      {.names = {"dbrx", "smaug-bpe"}, .patterns = {kLlama3Words}},
       {.names = {"qwen2"},
        .patterns =
            {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
@@ -39,10 +42,12 @@ const GgufPreTokenizer* FindGgufPreTokenizer(std::string_view name) {
   return nullptr;
 }
 
-std::string_view NameGgufPreTokenizer(const std::vector<std::string>& patterns, bool gpt2_words, bool nfc) {
+std::string_view NameGgufPreTokenizer(const GgufPreTokenizer& like) {
   for (const GgufPreTokenizer& pre : All()) {
-    const bool same = std::equal(patterns.begin(), patterns.end(), pre.patterns.begin(), pre.patterns.end());
-    if (same && pre.gpt2_words == gpt2_words && pre.nfc == nfc) return pre.names.front();
+    if (pre.patterns == like.patterns && pre.gpt2_words == like.gpt2_words && pre.nfc == like.nfc &&
+        pre.ignore_merges == like.ignore_merges) {
+      return pre.names.front();
+    }
   }
   return {};
 }

@@ -21,7 +21,7 @@ struct GgufPreTokenizer {
 const GgufPreTokenizer* FindGgufPreTokenizer(std::string_view name);
 std::string GgufPreTokenizerNames();  // "default, gpt-2, ..."
 
-// The name of the one that cuts like this; empty when there is none.
-std::string_view NameGgufPreTokenizer(const std::vector<std::string>& patterns, bool gpt2_words, bool nfc);
+// The name of the one that does the same as `like`, whose names and add_bos do not matter; empty when there is none.
+std::string_view NameGgufPreTokenizer(const GgufPreTokenizer& like);
 
 }  // namespace baton

@@ -24,6 +24,7 @@ struct Tensor {
   std::vector<int64_t> shape;       // empty for a scalar
   std::span<const std::byte> data;  // not necessarily aligned
   int interleaved_heads = 0;        // see TensorView in engine/kernels/backend.h
+  std::string name_in_file = {};    // if that is another one
 };
 
 // The tensors of one file, by name. Everything in the header is checked: lengths, dtypes, shape x dtype = bytes,

@@ -91,7 +91,10 @@ class TensorReader {
     return Concat("[", absl::StrJoin(shape, ", "), "]");
   }
   absl::Status Error(std::string_view name, std::string_view what) const {
-    return absl::InvalidArgumentError(Concat(checkpoint_.origin(), ": tensor ", name, " ", what));
+    const Tensor* const tensor = checkpoint_.Find(name);
+    const bool renamed = tensor != nullptr && !tensor->name_in_file.empty();
+    return absl::InvalidArgumentError(Concat(checkpoint_.origin(), ": tensor ", name, " ",
+                                             renamed ? Concat("(", tensor->name_in_file, ") ") : "", what));
   }
 
   absl::StatusOr<std::vector<std::byte>> Quantize(const std::string& name, const TensorView& from) const {

@@ -4,6 +4,7 @@
 
 #include "engine/formats/gguf.h"
 #include "engine/formats/gguf_convert.h"
+#include "engine/model/config.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "fuzz_input.h"
 
@@ -14,7 +15,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!file.ok()) return 0;
   fuzz::ReadAll(file->tensors);
   const GgufModel model = {"m", {}, std::move(file->metadata), std::move(file->tensors)};
-  fuzz::CheckRefusal(GgufConfigJson(model).status());
+  const auto config = GgufConfigJson(model);
+  fuzz::CheckRefusal(config.status());
+  if (config.ok()) fuzz::CheckRefusal(ParseModelConfig(*config, "m").status());
   fuzz::Check(GgufTensors(model).size() <= model.tensors.size(), "no tensor comes out of nothing");
   const auto texts = GgufTextAssets(model);
   fuzz::CheckRefusal(texts.status());

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <vector>
@@ -205,6 +206,7 @@ TEST(QuantizeModel, TheDemoModelKeepsItsTokenizer) {
   for (const std::string text : {"Hello, it's 12345!", "<|user|>naïve 東京<|end|>", ""}) {
     EXPECT_EQ(*create(texts)->Encode(text, true), *create(original)->Encode(text, true));
   }
+  EXPECT_EQ(nlohmann::json::parse(texts.at("tokenizer.json"))["model"]["ignore_merges"], false);
   EXPECT_NE(texts.at("tokenizer_config.json").find("add_generation_prompt"), std::string::npos);
   EXPECT_NE(texts.at("generation_config.json").find("[4091,4095]"), std::string::npos);
 
