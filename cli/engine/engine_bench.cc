@@ -1,12 +1,12 @@
 #include "cli/engine/engine_bench.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <span>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "common/clock.h"
 #include "common/status_macros.h"
 #include "engine/kv/page_pool.h"
 #include "engine/sampling/sampler.h"
@@ -15,14 +15,6 @@ namespace baton {
 namespace {
 
 constexpr int kChunkTokens = 512;  // of prompts that only make context
-
-class Stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-
- private:
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 double Median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());

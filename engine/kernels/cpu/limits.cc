@@ -1,9 +1,9 @@
 // CpuBackend::MeasureLimits.
 
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/status_macros.h"
 #include "engine/kernels/cpu/cpu_backend.h"
 #include "engine/kv/host_memory.h"
@@ -15,14 +15,6 @@ constexpr double kSeconds = 0.1;          // of each measurement
 constexpr int kRounds = 3;                // the best counts
 constexpr int kCallsAtOnce = 200;         // between looks at the clock
 constexpr size_t kReadBytes = 256 << 20;  // more than caches hold
-
-class Stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-
- private:
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 double BestRate(ThreadPool& threads, int sink_floats, double (*peak)(int calls, float* sink)) {
   if (peak == nullptr) return 0;
