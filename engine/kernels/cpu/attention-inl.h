@@ -66,13 +66,13 @@ void AttendBlock(const AttentionRows<V>& s, const Block& block, int row, int row
 }
 
 // The block that begins at `first`, of tokens up to `end`.
-template <typename Block>
+template <typename V, typename Block>
 void LoadBlock(const AttentionTask& task, const PageId* pages, int first, int end, Block& block) {
   const int left = end - first;
   block.Load(task, pages, first, left < kBlockTokens ? left : kBlockTokens);
   if (left > kBlockTokens) {
     const int next = left - kBlockTokens < kBlockTokens ? left - kBlockTokens : kBlockTokens;
-    PrefetchTokens<typename Block::Stored>(task, pages, first + kBlockTokens, next);
+    PrefetchTokens<V, typename Block::Stored>(task, pages, first + kBlockTokens, next);
   }
 }
 
@@ -94,7 +94,7 @@ void AttendOwn(const AttentionTask& task, const AttentionMember& member, int beg
                Block& block) {
   const int end = member.start_position + member.queries;
   for (int first = begin; first < end; first += kBlockTokens) {
-    LoadBlock(task, member.pages, first, end, block);
+    LoadBlock<V>(task, member.pages, first, end, block);
     // Queries before the block's last token see a part of it, each a different one; those from there on see all of it.
     int query = first > member.start_position ? first - member.start_position : 0;
     for (; query < member.queries && member.start_position + query < first + kBlockTokens - 1; ++query) {
@@ -127,7 +127,7 @@ void AttendInBlocks(const AttentionTask& task) {
   }
   const int shared = task.shared_tokens / kBlockTokens * kBlockTokens;
   for (int first = 0; first < shared; first += kBlockTokens) {
-    LoadBlock(task, task.members[0].pages, first, shared, block);
+    LoadBlock<V>(task, task.members[0].pages, first, shared, block);
     AttendBlock(s, block, 0, rows, kBlockTokens);
   }
   row = 0;

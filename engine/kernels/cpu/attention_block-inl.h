@@ -44,12 +44,12 @@ struct TokenRows {
   }
 
   int count;
-  const T* rows[V::kLanes];
+  const T* rows[V::kLanes] = {};
   float scales[V::kLanes] = {};  // of types that have them
 };
 
 // Asks for the K and V of tokens that are needed next: in decoding little else is done than reading them.
-template <typename T>
+template <typename V, typename T>
 void PrefetchTokens(const AttentionTask& task, const PageId* pages, int position, int count) {
   constexpr size_t kLine = 64;
   constexpr int kSecondLevel = 2;  // of caches: the first is full of what is computed with
@@ -225,10 +225,8 @@ class PairBlock {
 
   void Score(int row, int rows, float* scores) const {
     ForTiles<V::kPairRows>(rows, [&](int first, int count) {
-      const float* const q = q_ + row + first;
-      PairTileOfRows<V, V::kPairRows>(
-          count, Bytes(keys_), head_dim_ / 2, [&](int pair, int r) { return Bytes(q + size_t(pair) * rows_ + r); },
-          false, scores + size_t(row + first) * kBlockTokens, kBlockTokens);
+      PairTileOfRows<V, 1>(count, Bytes(keys_), head_dim_ / 2, Bytes(q_ + row + first), rows_, false,
+                           scores + size_t(row + first) * kBlockTokens, kBlockTokens);
     });
     if constexpr (kHasScales<T>) {
       for (int r = row; r < row + rows; ++r) MultiplyBy(key_scales_, scores + size_t(r) * kBlockTokens);
@@ -249,9 +247,7 @@ class PairBlock {
       ForTiles<V::kPairRows>(rows, [&](int first, int count) {
         const float* const own = weights_ + size_t(row + first) * kBlockPairs;
         float* const to = sums + (row + first) * width_ + dim;
-        PairTileOfRows<V, V::kPairRows>(
-            count, Bytes(panel), tokens / 2,
-            [&](int pair, int r) { return Bytes(own + size_t(r) * kBlockPairs + pair); }, true, to, width_);
+        PairTileOfRows<V, kBlockPairs>(count, Bytes(panel), tokens / 2, Bytes(own), 1, true, to, width_);
         if (tokens % 2 == 0) return;
         // The last token's partner may hold anything.
         std::byte last[kPanel * kPairBytes];
@@ -262,9 +258,7 @@ class PairBlock {
           both &= 0xffff;
           __builtin_memcpy(last + size_t(i) * kPairBytes, &both, sizeof(both));
         }
-        PairTileOfRows<V, V::kPairRows>(
-            count, last, 1, [&](int, int r) { return Bytes(own + size_t(r) * kBlockPairs + tokens / 2); }, true, to,
-            width_);
+        PairTileOfRows<V, kBlockPairs>(count, last, 1, Bytes(own + tokens / 2), 1, true, to, width_);
       });
     }
   }

@@ -18,6 +18,8 @@ namespace {
 
 // Less than this is done sooner than other threads wake.
 constexpr size_t kParallelWork = 128 << 10;
+// Of a product's panels.
+constexpr int kChunksPerThread = 8;
 // Rows of (query, head) that meet each block of K and V at once: many enough to make up for loading it, few enough for
 // the cache.
 constexpr int kAttentionRows = 64;
@@ -56,7 +58,7 @@ int SharedTokens(const SequenceRows& a, const SequenceRows& b, int page_tokens) 
 }  // namespace
 
 CpuBackend::CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> threads)
-    : kernels_(kernels), threads_(std::move(threads)), scratch_(threads_->threads()) {}
+    : kernels_(kernels), threads_(std::move(threads)), shares_(threads_->threads()), scratch_(threads_->threads()) {}
 
 template <typename F>
 void CpuBackend::Parallel(size_t work, F f) {
@@ -140,21 +142,25 @@ void CpuBackend::MultiplySection(const PackedMatrix& w, const PackedMatrix::Sect
     tile_rows = (rows + tiles - 1) / tiles;
     Prepare(kernel, x, rows, tile_rows);
   }
-  Parallel(size_t(rows) * w.inputs() * section.outputs, [&](int thread, int threads) {
-    const Share share = ShareOf(section.panels, thread, threads);
-    if (share.begin == share.end) return;
-    kernel.multiply({.panels = section.data,
-                     .outputs = section.outputs,
-                     .inputs = w.inputs(),
-                     .panel_begin = share.begin,
-                     .panel_end = share.end,
-                     .x = x.row(0),
-                     .rows = rows,
-                     .prepared = prepared_.data(),
-                     .tile_rows = tile_rows,
-                     .out = out.row(0) + section.first_output,
-                     .out_stride = size_t(out.cols()),
-                     .scratch = Scratch(thread, kernels_.matmul_scratch)});
+  const size_t work = size_t(rows) * w.inputs() * section.outputs;
+  const int chunks = work < kParallelWork ? 1 : std::min(section.panels, threads_->threads() * kChunksPerThread);
+  shares_.Reset(chunks);
+  Parallel(work, [&](int thread, int) {
+    shares_.ForEach(thread, [&](int chunk) {
+      const Share panels = ShareOf(section.panels, chunk, chunks);
+      kernel.multiply({.panels = section.data,
+                       .outputs = section.outputs,
+                       .inputs = w.inputs(),
+                       .panel_begin = panels.begin,
+                       .panel_end = panels.end,
+                       .x = x.row(0),
+                       .rows = rows,
+                       .prepared = prepared_.data(),
+                       .tile_rows = tile_rows,
+                       .out = out.row(0) + section.first_output,
+                       .out_stride = size_t(out.cols()),
+                       .scratch = Scratch(thread, kernels_.matmul_scratch)});
+    });
   });
 }
 
@@ -278,10 +284,13 @@ void CpuBackend::Attention(const Activations& qkv, int heads, std::span<const Se
     work += size_t(sequence.rows) * heads * (sequence.start_position + sequence.rows) * head_dim * 2;
   }
   const size_t scratch = kernels_.attention_scratch(std::max(kAttentionRows, group), head_dim);
-  Parallel(work, [&](int thread, int threads) {
+  const int tasks = static_cast<int>(pieces.size()) * layout.kv_heads;
+  shares_.Reset(tasks);
+  Parallel(work, [&](int thread, int) {
     std::vector<AttentionMember> members;
-    // Later pieces of a prompt see more tokens: dealt out one by one, every thread gets some of each.
-    for (size_t task = thread; task < pieces.size() * layout.kv_heads; task += threads) {
+    shares_.ForEach(thread, [&](int chunk) {
+      // Later pieces of a prompt see more tokens: those first, so that what is left at the end is short.
+      const int task = tasks - 1 - chunk;
       const AttentionPiece& piece = pieces[task / layout.kv_heads];
       const size_t kv_head = task % layout.kv_heads;
       const size_t col = kv_head * group * head_dim;
@@ -306,7 +315,7 @@ void CpuBackend::Attention(const Activations& qkv, int heads, std::span<const Se
                                                .v_offset = layout.block_bytes() / 2,
                                                .page_tokens = layout.page_tokens,
                                                .scratch = Scratch(thread, scratch)});
-    }
+    });
   });
 }
 

@@ -13,6 +13,7 @@
 #include "engine/kernels/cpu/kernel_table.h"
 #include "engine/kernels/cpu/packed_matrix.h"
 #include "engine/kernels/cpu/thread_pool.h"
+#include "engine/kernels/cpu/work_shares.h"
 
 namespace baton::cpu {
 
@@ -76,6 +77,7 @@ class CpuBackend final : public Backend {
 
   const KernelTable& kernels_;
   const std::unique_ptr<ThreadPool> threads_;
+  WorkShares shares_;
   std::vector<std::vector<float>> scratch_;  // one per thread, which alone touches it
   std::vector<std::byte> prepared_;          // the activations of the product under way, see MatMulKernel
 };

@@ -32,9 +32,11 @@ void RoundTileToPairs(const float* x, size_t x_stride, int rows, int inputs, std
   }
 }
 
-// kRows rows by one panel, to c; x(pair, row) is where a row's pair is. The chains start from `c` if `resume`.
-template <typename V, int kRows, typename X>
-BATON_INLINE void PairTileProduct(const std::byte* panel, int pairs, X x, bool resume, float* c, size_t c_stride) {
+// kRows rows by one panel, to c. In x, rows are kRowStride pairs apart, a row's pairs `pair_stride`. The chains start
+// from `c` if `resume`.
+template <typename V, int kRowStride, int kRows>
+void PairTileProduct(const std::byte* panel, int pairs, const std::byte* x, size_t pair_stride, bool resume, float* c,
+                     size_t c_stride) {
   constexpr int kVectors = V::kPanelVectors;
   V sums[kRows][kVectors];
   BATON_UNROLL for (int r = 0; r < kRows; ++r) {
@@ -48,7 +50,7 @@ BATON_INLINE void PairTileProduct(const std::byte* panel, int pairs, X x, bool r
       w[v] = V::LoadPairs(panel + (size_t(pair) * kVectors + v) * V::kLanes * kPairBytes);
     }
     BATON_UNROLL for (int r = 0; r < kRows; ++r) {
-      const auto both = V::BroadcastPair(x(pair, r));
+      const auto both = V::BroadcastPair(x + (pair * pair_stride + size_t(r) * kRowStride) * kPairBytes);
       BATON_UNROLL for (int v = 0; v < kVectors; ++v) sums[r][v] = V::AddPairProducts(sums[r][v], w[v], both);
     }
   }
@@ -57,16 +59,16 @@ BATON_INLINE void PairTileProduct(const std::byte* panel, int pairs, X x, bool r
   }
 }
 
-template <typename V, int kMaxRows, typename X>
-BATON_INLINE void PairTileOfRows(int rows, const std::byte* panel, int pairs, X x, bool resume, float* c,
-                                 size_t c_stride) {
+template <typename V, int kRowStride, int kMaxRows = V::kPairRows>
+BATON_INLINE void PairTileOfRows(int rows, const std::byte* panel, int pairs, const std::byte* x, size_t pair_stride,
+                                 bool resume, float* c, size_t c_stride) {
   if constexpr (kMaxRows > 1) {
     if (rows < kMaxRows) {
-      PairTileOfRows<V, kMaxRows - 1>(rows, panel, pairs, x, resume, c, c_stride);
+      PairTileOfRows<V, kRowStride, kMaxRows - 1>(rows, panel, pairs, x, pair_stride, resume, c, c_stride);
       return;
     }
   }
-  PairTileProduct<V, kMaxRows>(panel, pairs, x, resume, c, c_stride);
+  PairTileProduct<V, kRowStride, kMaxRows>(panel, pairs, x, pair_stride, resume, c, c_stride);
 }
 
 template <typename V>
@@ -87,11 +89,8 @@ void PairMatMul(const MatMulTask& task) {
         const int rows = last - row < task.tile_rows ? last - row : task.tile_rows;
         float* const out = task.out + row * task.out_stride + output;
         float edge[V::kPairRows * kPanel];
-        const std::byte* const tile = task.prepared + row * row_bytes;
-        PairTileOfRows<V, V::kPairRows>(
-            rows, panels + p * panel_bytes, pairs,
-            [&](int pair, int r) { return tile + (size_t(pair) * rows + r) * kPairBytes; }, false, whole ? out : edge,
-            whole ? task.out_stride : size_t{kPanel});
+        PairTileOfRows<V, 1>(rows, panels + p * panel_bytes, pairs, task.prepared + row * row_bytes, rows, false,
+                             whole ? out : edge, whole ? task.out_stride : size_t{kPanel});
         if (!whole) CopyTile<V>(edge, kPanel, rows, task.outputs - output, out, task.out_stride);
       }
     }

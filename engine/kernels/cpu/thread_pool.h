@@ -1,7 +1,7 @@
 // The compute threads of one backend: the caller and threads() - 1 workers that all run the same function at the same
 // time.
 //
-// Which thread does what is the function's own, fixed rule; the pool only runs it and waits. Threads without work spin
+// Which thread does what is the function's own rule; the pool only runs it and waits. Threads without work spin
 // for a moment, as the next piece usually follows at once, then block, so that several processes can share few CPUs;
 // where there are fewer CPUs than threads they block right away.
 //

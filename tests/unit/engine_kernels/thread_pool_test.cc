@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/kernels/cpu/work_shares.h"
 #include "tests/status_matchers.h"
 
 namespace baton::cpu {
@@ -28,6 +29,26 @@ TEST(ShareOfTest, SharesAreNeighboursCoverEverythingOnceAndDifferByOneAtMost) {
       }
       EXPECT_EQ(next, count);
     }
+  }
+}
+
+TEST(WorkSharesTest, EachChunkIsTakenOnceWhoeverIsDoneEarly) {
+  for (const int threads : {1, 2, 5}) {
+    ASSERT_OK_AND_ASSIGN(const auto pool, ThreadPool::Create(threads, {}));
+    WorkShares shares(threads);
+    for (const int chunks : {0, 1, 3, 40, 1000}) {
+      std::vector<std::atomic<int>> taken(chunks);
+      shares.Reset(chunks);
+      pool->Run([&](int thread) { shares.ForEach(thread, [&](int chunk) { ++taken[chunk]; }); });
+      for (const std::atomic<int>& count : taken) EXPECT_EQ(count, 1);
+    }
+    // A thread that finds itself alone does everything, its own share first.
+    shares.Reset(10);
+    std::vector<int> order;
+    shares.ForEach(threads - 1, [&](int chunk) { order.push_back(chunk); });
+    EXPECT_EQ(order.size(), 10U);
+    EXPECT_EQ(order.front(), ShareOf(10, threads - 1, threads).begin);
+    EXPECT_EQ(std::set<int>(order.begin(), order.end()).size(), 10U);
   }
 }
 
