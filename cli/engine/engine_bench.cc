@@ -178,11 +178,7 @@ absl::StatusOr<EngineReport> BenchEngine(const EngineBenchOptions& options, cons
     return absl::InvalidArgumentError(absl::StrCat("the model has ", model->config().max_positions,
                                                    " positions, the measurements would need ", longest));
   }
-  {
-    BATON_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
-                           CreateCpuBackend({engine.threads, engine.cpus, engine.kernels}));
-    BATON_ASSIGN_OR_RETURN(report.limits, backend->MeasureLimits());
-  }
+  report.limits = model->MeasureLimits();
   EngineBench bench(options, *model, times, interrupted);
   BATON_ASSIGN_OR_RETURN(report.measurements.emplace_back(), bench.Prefill());
   for (const int sequences : options.sequences) {

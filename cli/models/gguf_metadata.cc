@@ -8,6 +8,7 @@
 #include "common/status_macros.h"
 #include "common/strings.h"
 #include "engine/formats/generation_config.h"
+#include "engine/formats/gguf_conventions.h"
 #include "engine/formats/gguf_pre_tokenizers.h"
 #include "engine/formats/json.h"
 #include "engine/formats/rope_factors.h"
@@ -18,11 +19,6 @@ namespace baton {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr int32_t kNormalType = 1;
-constexpr int32_t kControlType = 3;
-constexpr int32_t kUserDefinedType = 4;
-constexpr int32_t kUnusedType = 5;
 
 absl::Status Unsupported(std::string_view what) {
   return absl::UnimplementedError(Concat("tokenizer.json: ", what, " has no counterpart in GGUF"));
@@ -56,27 +52,27 @@ absl::StatusOr<std::string> PreTokenizerName(const Json& tokenizer) {
 
 struct Token {
   std::string text;
-  int32_t type = kUnusedType;
+  GgufTokenType type = GgufTokenType::kUnused;
 };
 
 absl::StatusOr<std::vector<Token>> ReadTokens(const Json& tokenizer, int vocab_size) {
   std::vector<Token> tokens(vocab_size);
   for (int id = 0; id < vocab_size; ++id) tokens[id].text = Concat("[PAD", id, "]");  // llama.cpp's, too
-  const auto set = [&](int64_t id, const std::string& text, int32_t type) {
+  const auto set = [&](int64_t id, const std::string& text, GgufTokenType type) {
     if (id < vocab_size) tokens[id] = {text, type};
     return id < vocab_size ? absl::OkStatus()
                            : absl::InvalidArgumentError(Concat("tokenizer.json: token ", id, " is past the ",
                                                                vocab_size, " of the embedding"));
   };
   for (const auto& [text, id] : tokenizer["model"]["vocab"].items()) {
-    BATON_RETURN_IF_ERROR(set(id.get<int64_t>(), text, kNormalType));
+    BATON_RETURN_IF_ERROR(set(id.get<int64_t>(), text, GgufTokenType::kNormal));
   }
   if (!tokenizer.contains("added_tokens")) return tokens;
   for (const Json& added : tokenizer["added_tokens"]) {
     for (const char* flag : {"lstrip", "rstrip", "single_word"}) {
       if (added.value(flag, false)) return Unsupported(Concat(flag, " of an added token"));
     }
-    const int32_t type = added.value("special", false) ? kControlType : kUserDefinedType;
+    const auto type = added.value("special", false) ? GgufTokenType::kControl : GgufTokenType::kUserDefined;
     BATON_RETURN_IF_ERROR(set(added["id"].get<int64_t>(), added["content"], type));
   }
   return tokens;
@@ -188,7 +184,7 @@ absl::Status AddTokenizer(const std::map<std::string, std::string>& texts, int v
   BATON_ASSIGN_OR_RETURN(const std::string pre, PreTokenizerName(json));
   BATON_ASSIGN_OR_RETURN(const std::vector<Token> tokens, ReadTokens(json, vocab_size));
   std::vector<std::string> words;
-  std::vector<int32_t> types;
+  std::vector<GgufTokenType> types;
   for (const Token& token : tokens) {
     words.push_back(token.text);
     types.push_back(token.type);
@@ -196,7 +192,7 @@ absl::Status AddTokenizer(const std::map<std::string, std::string>& texts, int v
   header.AddString("tokenizer.ggml.model", "gpt2");
   header.AddString("tokenizer.ggml.pre", pre);
   header.AddStrings("tokenizer.ggml.tokens", words);
-  header.AddInt32s("tokenizer.ggml.token_type", types);
+  header.AddTokenTypes(types);
   header.AddStrings("tokenizer.ggml.merges", ReadMerges(json));
   BATON_RETURN_IF_ERROR(AddSpecialTokens(*tokenizer, config, generation, header));
   const std::string_view jinja = TextOrEmpty(texts, "chat_template.jinja");

@@ -18,6 +18,7 @@
 #include "common/status_macros.h"
 #include "common/strings.h"
 #include "engine/formats/block_codec.h"
+#include "engine/formats/gguf_conventions.h"
 #include "engine/formats/gguf_convert.h"
 #include "engine/formats/gguf_writer.h"
 #include "engine/formats/output_file.h"
@@ -27,7 +28,6 @@ namespace {
 
 constexpr float kRmsNormEps = 1e-5f;
 constexpr float kDeviation = 0.02f;  // what most models start their training with
-constexpr std::string_view kRopeFactorsTensor = "rope_freqs.weight";
 
 struct Weight {
   std::string name;  // as GGUF has it
@@ -98,7 +98,7 @@ GgufHeader Metadata(const MakeModelOptions& options) {
   header.AddString("tokenizer.ggml.model", "gpt2");
   header.AddString("tokenizer.ggml.pre", "llama-bpe");
   header.AddStrings("tokenizer.ggml.tokens", vocabulary.tokens);
-  header.AddInt32s("tokenizer.ggml.token_type", vocabulary.types);
+  header.AddTokenTypes(vocabulary.types);
   header.AddStrings("tokenizer.ggml.merges", vocabulary.merges);
   header.AddUint32("tokenizer.ggml.bos_token_id", vocabulary.bos);
   header.AddUint32("tokenizer.ggml.eos_token_id", vocabulary.eos);
@@ -107,21 +107,14 @@ GgufHeader Metadata(const MakeModelOptions& options) {
   return header;
 }
 
-// Which row of the weight as Hugging Face has it is row `row` of a file.
-int64_t LogicalRow(const Weight& weight, int64_t row, bool interleaved) {
-  if (!interleaved || weight.interleaved_heads == 0) return row;
-  const int64_t head_dim = weight.shape.front() / weight.interleaved_heads;
-  const int64_t within = row % head_dim;
-  return row - within + within / 2 + within % 2 * (head_dim / 2);
-}
-
 using Write = std::function<absl::Status(std::span<const std::byte>)>;
 
 // Makes and writes weight `index` of the model.
 absl::Status WriteWeight(const MakeModelOptions& options, const Weight& weight, uint64_t index, TensorType type,
                          const Write& write) {
   const int64_t cols = weight.shape.back();
-  const bool interleaved = options.format == ModelFormat::kGguf;
+  const bool interleaved = options.format == ModelFormat::kGguf && weight.interleaved_heads != 0;
+  const int64_t head_rows = interleaved ? weight.shape.front() / weight.interleaved_heads : 1;
   RowStream stream;
   stream.rows = Count(weight.shape) / cols;
   stream.row_bytes = BytesOf(type, cols);
@@ -129,7 +122,7 @@ absl::Status WriteWeight(const MakeModelOptions& options, const Weight& weight, 
   stream.make = [&](int64_t row, std::span<std::byte> out) {
     std::vector<float> values(cols, 1.0f);
     if (weight.deviation > 0) {
-      FillRandomRow(options.seed, index, LogicalRow(weight, row, interleaved), weight.deviation, values);
+      FillRandomRow(options.seed, index, HuggingFaceRow(row, head_rows), weight.deviation, values);
     }
     return EncodeBlocks(type, values, out.data());
   };
@@ -150,7 +143,7 @@ absl::StatusOr<uint64_t> WriteGguf(const MakeModelOptions& options, const std::v
   for (const Weight& weight : weights) header.AddTensor(weight.name, weight.shape, type_of(weight));
   const std::vector<float> factors = RopeFactors(ConfigOf(options.preset));
   if (!factors.empty()) {
-    header.AddTensor(kRopeFactorsTensor, {static_cast<int64_t>(factors.size())}, TensorType::kF32);
+    header.AddTensor(kGgufRopeFactors, {static_cast<int64_t>(factors.size())}, TensorType::kF32);
   }
   BATON_ASSIGN_OR_RETURN(GgufWriter writer, GgufWriter::Create(path, header));
   const Write write = [&writer](std::span<const std::byte> bytes) { return writer.Write(bytes); };
@@ -174,7 +167,7 @@ absl::StatusOr<std::map<std::string, std::string>> FolderTexts(const MakeModelOp
   const std::vector<float> factors = RopeFactors(ConfigOf(options.preset));
   if (!factors.empty()) {
     Tensor& tensor = model.tensors.emplace_back();
-    tensor.name = kRopeFactorsTensor;
+    tensor.name = kGgufRopeFactors;
     tensor.type = TensorType::kF32;
     tensor.data = std::as_bytes(std::span(factors));
   }

@@ -13,6 +13,7 @@
 #include "common/strings.h"
 #include "engine/formats/block_codec.h"
 #include "engine/formats/checkpoint.h"
+#include "engine/formats/gguf_conventions.h"
 #include "engine/formats/gguf_convert.h"
 #include "engine/formats/gguf_model.h"
 #include "engine/formats/gguf_writer.h"
@@ -20,8 +21,6 @@
 
 namespace baton {
 namespace {
-
-constexpr std::string_view kRopeFactorsName = "rope_freqs.weight";
 
 // A tensor on its way into the file.
 struct Job {
@@ -78,7 +77,7 @@ absl::StatusOr<Input> FromFolder(const std::filesystem::path& folder) {
   input.rope_factors = RopeFactors(config);
   if (!input.rope_factors.empty()) {
     Job& job = input.jobs.emplace_back();
-    job.name = job.tensor.name = kRopeFactorsName;
+    job.name = job.tensor.name = kGgufRopeFactors;
     job.tensor.type = TensorType::kF32;
     job.tensor.shape = {static_cast<int64_t>(input.rope_factors.size())};
     job.tensor.data = std::as_bytes(std::span(input.rope_factors));
@@ -117,24 +116,17 @@ absl::Status Plan(const QuantizeOptions& options, Input& input) {
   return absl::OkStatus();
 }
 
-// Which row of the input is row `row` of the file.
-int64_t SourceRow(const Tensor& tensor, int64_t row) {
-  if (tensor.interleaved_heads == 0) return row;
-  const int64_t head_dim = tensor.shape.front() / tensor.interleaved_heads;
-  const int64_t within = row % head_dim;
-  return row - within + within / 2 + within % 2 * (head_dim / 2);
-}
-
 absl::Status WriteJob(const Job& job, int threads, GgufWriter& writer) {
   const Tensor& tensor = job.tensor;
   const int64_t cols = tensor.shape.back();
   const size_t source_bytes = BytesOf(*tensor.type, cols);
+  const int64_t head_rows = tensor.interleaved_heads == 0 ? 1 : tensor.shape.front() / tensor.interleaved_heads;
   RowStream stream;
   stream.rows = static_cast<int64_t>(tensor.data.size() / source_bytes);
   stream.row_bytes = BytesOf(job.type, cols);
   stream.threads = threads;
   stream.make = [&](int64_t row, std::span<std::byte> out) {
-    const std::byte* source = tensor.data.data() + SourceRow(tensor, row) * source_bytes;
+    const std::byte* source = tensor.data.data() + HuggingFaceRow(row, head_rows) * source_bytes;
     if (*tensor.type == job.type) {  // quantized again it would not be the same
       std::memcpy(out.data(), source, out.size());
       return true;

@@ -8,8 +8,6 @@
 namespace baton {
 namespace {
 
-constexpr int32_t kNormalToken = 1;
-constexpr int32_t kSpecialToken = 3;
 constexpr std::string_view kLetters = "etaoinshrdlucmfwypvbgkjqxz";  // the frequent ones first
 constexpr std::string_view kSpecialTokens[] = {"<|begin_of_text|>", "<|end_of_text|>", "<|user|>",
                                                "<|assistant|>",     "<|system|>",      "<|end|>"};
@@ -40,10 +38,10 @@ SyntheticVocabulary MakeSyntheticVocabulary(int size) {
     }
     shorter = std::move(runs);
   }
-  vocabulary.types.assign(words, kNormalToken);
+  vocabulary.types.assign(words, GgufTokenType::kNormal);
   for (const std::string_view token : kSpecialTokens) {
     tokens.emplace_back(token);
-    vocabulary.types.push_back(kSpecialToken);
+    vocabulary.types.push_back(GgufTokenType::kControl);
   }
   vocabulary.bos = static_cast<int32_t>(words);
   vocabulary.eos = size - 1;

@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "engine/formats/gguf_conventions.h"
+
 namespace baton {
 
 struct SyntheticVocabulary {
   std::vector<std::string> tokens;  // in the letters of byte-level vocabularies, by id
   std::vector<std::string> merges;  // "left right", the first one first
-  std::vector<int32_t> types;       // as GGUF numbers them: 1 normal, 3 special
+  std::vector<GgufTokenType> types;
   int32_t bos = 0;
   int32_t eos = 0;
   std::string chat_template;

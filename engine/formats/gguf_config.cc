@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
+#include "engine/formats/gguf_conventions.h"
 #include "engine/formats/gguf_convert.h"
 #include "engine/formats/gguf_fields.h"
 #include "engine/formats/rope_factors.h"
@@ -19,7 +20,6 @@ namespace baton {
 namespace {
 
 constexpr std::string_view kEmbedding = "token_embd.weight";
-constexpr std::string_view kRopeFactors = "rope_freqs.weight";
 
 struct GgufFamily {
   std::string_view name;  // general.architecture
@@ -157,7 +157,7 @@ class ConfigConverter {
     }
     if (scaling == "linear" && factor != 1) config_["rope_scaling"] = {{"rope_type", "linear"}, {"factor", factor}};
 
-    const Tensor* factors = FindTensor(model_, kRopeFactors);
+    const Tensor* factors = FindTensor(model_, kGgufRopeFactors);
     if (factors == nullptr) return absl::OkStatus();
     double original_length = Llama3Scaling().original_max_position;
     fields_.Number(Key("rope.scaling.original_context_length"), 1, 1e9, original_length);
@@ -168,7 +168,7 @@ class ConfigConverter {
     const std::optional<Llama3Scaling> llama3 =
         whole ? MatchLlama3RopeFactors(values, theta, original_length) : std::nullopt;
     if (!llama3 || config_.contains("rope_scaling")) {
-      return absl::UnimplementedError(Concat(model_.origin, ": tensor ", kRopeFactors,
+      return absl::UnimplementedError(Concat(model_.origin, ": tensor ", kGgufRopeFactors,
                                              ": expected the factors of Llama 3's scaling, [", head_dim_ / 2,
                                              "] in F32"));
     }
@@ -257,7 +257,7 @@ std::vector<Tensor> GgufTensors(const GgufModel& model) {
 
   std::vector<Tensor> tensors;
   for (const Tensor& tensor : model.tensors) {
-    if (tensor.name == kRopeFactors) continue;
+    if (tensor.name == kGgufRopeFactors) continue;
     Tensor& renamed = tensors.emplace_back(tensor);
     renamed.name = Rename(Naming::kGguf, tensor.name);
     renamed.name_in_file = tensor.name;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
+#include "engine/formats/gguf_conventions.h"
 #include "engine/formats/gguf_convert.h"
 #include "engine/formats/gguf_fields.h"
 #include "engine/formats/gguf_pre_tokenizers.h"
@@ -22,14 +23,11 @@ using Json = nlohmann::json;
 constexpr std::string_view kModel = "tokenizer.ggml.model";
 constexpr std::string_view kPre = "tokenizer.ggml.pre";
 constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
-constexpr std::string_view kTokenTypes = "tokenizer.ggml.token_type";
 constexpr std::string_view kMerges = "tokenizer.ggml.merges";
 
 // Far above any model's; keeps a damaged file from filling memory.
 constexpr size_t kMaxTokens = 1 << 20;
 constexpr size_t kMaxMerges = 4 * kMaxTokens;
-
-enum TokenType : int64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
 
 // Texts by which models end an answer. A file names one or two of them by id; of the others it only has the token.
 constexpr std::string_view kEndTexts[] = {"<|eot_id|>",    "<|eom_id|>",    "<|im_end|>",      "<|end|>",
@@ -91,14 +89,15 @@ class TokenizerConverter {
     fields_.Required(kTokens).Strings(kTokens, tokens_).Required(kMerges).Strings(kMerges, merges_);
     if (tokens_.size() > kMaxTokens) return Invalid(kTokens, Concat("at most ", kMaxTokens, " tokens"));
     if (merges_.size() > kMaxMerges) return Invalid(kMerges, Concat("at most ", kMaxMerges, " merges"));
-    types_.assign(tokens_.size(), kNormal);
-    fields_.Ints(kTokenTypes, types_);
+    std::vector<int64_t> types(tokens_.size(), static_cast<int64_t>(GgufTokenType::kNormal));
+    fields_.Ints(kGgufTokenTypes, types);
     BATON_RETURN_IF_ERROR(fields_.status());
-    if (types_.size() != tokens_.size())
-      return Invalid(kTokenTypes, Concat("one for each of ", tokens_.size(), " tokens"));
+    if (types.size() != tokens_.size())
+      return Invalid(kGgufTokenTypes, Concat("one for each of ", tokens_.size(), " tokens"));
     std::set<std::string_view> seen;
     for (size_t id = 0; id < tokens_.size(); ++id) {
-      if (types_[id] < kNormal || types_[id] > kByte) return Invalid(kTokenTypes, Concat("1 to 6, got ", types_[id]));
+      if (types[id] < 1 || types[id] > 6) return Invalid(kGgufTokenTypes, Concat("1 to 6, got ", types[id]));
+      types_.push_back(static_cast<GgufTokenType>(types[id]));
       if (!seen.insert(tokens_[id]).second) {
         return Invalid(kTokens, Concat("each token once, token ", id, " is there twice: ", tokens_[id]));
       }
@@ -111,7 +110,7 @@ class TokenizerConverter {
     int64_t id = -1;
     fields_.Int(key, 0, static_cast<int64_t>(tokens_.size()) - 1, id);
     if (id < 0) return std::nullopt;
-    types_[id] = kControl;  // whatever the file says: it must be found in a text
+    types_[id] = GgufTokenType::kControl;  // whatever the file says: it must be found in a text
     return id;
   }
 
@@ -124,7 +123,7 @@ class TokenizerConverter {
     }
     for (size_t id = 0; id < tokens_.size(); ++id) {
       const bool is_end = std::find(std::begin(kEndTexts), std::end(kEndTexts), tokens_[id]) != std::end(kEndTexts);
-      if (is_end && types_[id] == kControl) ends_.insert(id);
+      if (is_end && types_[id] == GgufTokenType::kControl) ends_.insert(id);
     }
   }
 
@@ -133,18 +132,18 @@ class TokenizerConverter {
     Json added = Json::array();
     for (size_t id = 0; id < tokens_.size(); ++id) {
       switch (types_[id]) {
-        case kUnused:  // stands for nothing: the original tokenizer does not have it
+        case GgufTokenType::kUnused:  // stands for nothing: the original tokenizer does not have it
           break;
-        case kUnknown:
-        case kControl:
-        case kUserDefined:
+        case GgufTokenType::kUnknown:
+        case GgufTokenType::kControl:
+        case GgufTokenType::kUserDefined:
           added.push_back({{"id", id},
                            {"content", tokens_[id]},
                            {"single_word", false},
                            {"lstrip", false},
                            {"rstrip", false},
                            {"normalized", false},
-                           {"special", types_[id] != kUserDefined}});
+                           {"special", types_[id] != GgufTokenType::kUserDefined}});
           break;
         default:
           vocabulary[std::string(tokens_[id])] = id;
@@ -198,7 +197,7 @@ class TokenizerConverter {
   const GgufPreTokenizer* pre_ = nullptr;
   std::vector<std::string_view> tokens_;
   std::vector<std::string_view> merges_;
-  std::vector<int64_t> types_;
+  std::vector<GgufTokenType> types_;
   std::optional<size_t> bos_;
   std::optional<size_t> eos_;
   std::set<size_t> ends_;

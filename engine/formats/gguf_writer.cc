@@ -75,6 +75,12 @@ void GgufHeader::AddInt32s(std::string_view key, std::span<const int32_t> values
   Add(key, GgufType::kArray, std::move(bytes));
 }
 
+void GgufHeader::AddTokenTypes(std::span<const GgufTokenType> types) {
+  std::vector<int32_t> numbers;
+  for (const GgufTokenType type : types) numbers.push_back(static_cast<int32_t>(type));
+  AddInt32s(kGgufTokenTypes, numbers);
+}
+
 void GgufHeader::Add(std::string_view key, const GgufValue& value) {
   Add(key, value.type, std::string(reinterpret_cast<const char*>(value.bytes.data()), value.bytes.size()));
 }

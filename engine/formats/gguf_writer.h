@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/formats/gguf.h"
+#include "engine/formats/gguf_conventions.h"
 #include "engine/formats/output_file.h"
 
 namespace baton {
@@ -26,6 +27,7 @@ class GgufHeader {
   void AddString(std::string_view key, std::string_view value);
   void AddStrings(std::string_view key, std::span<const std::string> values);
   void AddInt32s(std::string_view key, std::span<const int32_t> values);
+  void AddTokenTypes(std::span<const GgufTokenType> types);
   void Add(std::string_view key, const GgufValue& value);  // as another file has it
 
   // A multiple of the type's block_values to a row (the last of `shape`).

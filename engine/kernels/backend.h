@@ -121,8 +121,8 @@ class Backend {
   // out[i] = x[rows[i]].
   virtual void GatherRows(const Activations& x, std::span<const int> rows, Activations& out) = 0;
 
-  // Takes about a second.
-  virtual absl::StatusOr<MachineLimits> MeasureLimits() = 0;
+  // Takes about a second. Reads `weights`, this backend's own: how fast memory is depends on where it is.
+  virtual MachineLimits MeasureLimits(std::span<const Matrix* const> weights) = 0;
   // How long callers have waited for the last compute thread to finish, in all.
   virtual absl::Duration waited() const = 0;
 };

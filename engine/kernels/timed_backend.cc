@@ -21,7 +21,9 @@ class TimedBackend final : public Backend {
     return backend_->Allocate(capacity_rows, cols);
   }
   float* HostData(Activations& x) override { return backend_->HostData(x); }
-  absl::StatusOr<MachineLimits> MeasureLimits() override { return backend_->MeasureLimits(); }
+  MachineLimits MeasureLimits(std::span<const Matrix* const> weights) override {
+    return backend_->MeasureLimits(weights);
+  }
   absl::Duration waited() const override { return backend_->waited(); }
 
   void Embed(const Matrix& table, std::span<const TokenId> ids, Activations& out) override {

@@ -25,6 +25,17 @@ Decoder::Decoder(ModelConfig config, KvLayout kv_layout, std::string numerics_id
       weight_type_(weight_type),
       rope_(BuildRopeTable(config_.rope, config_.head_dim, config_.max_positions)) {}
 
+MachineLimits Decoder::MeasureLimits() {
+  std::vector<const Matrix*> matrices;
+  for (const LayerWeights& layer : weights_.layers) {
+    for (const auto* const matrix : {&layer.qkv, &layer.output, &layer.gate_up, &layer.down}) {
+      matrices.push_back(matrix->get());
+    }
+  }
+  matrices.push_back(&weights_.head());
+  return backend_->MeasureLimits(matrices);
+}
+
 absl::Status Decoder::Forward(std::span<const SequenceInput> batch, PagePool& pool, const LayerDone& layer_done,
                               ForwardOutput& output) {
   if (!(pool.layout() == kv_layout_)) {

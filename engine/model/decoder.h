@@ -42,6 +42,8 @@ class Decoder final : public Model {
     return weights_.bytes() - (weights_.untied_head != nullptr ? weights_.embedding->bytes() : 0);
   }
 
+  MachineLimits MeasureLimits() override;
+
   absl::Status Forward(std::span<const SequenceInput> batch, PagePool& pool, const LayerDone& layer_done,
                        ForwardOutput& output) override;
 

@@ -91,6 +91,8 @@ class Model {
   // Of weight_bytes(), what a step reads: all but the embedding, of which it looks up rows, unless that is the head
   // too.
   virtual size_t step_bytes() const = 0;
+  // What the machine gives at most, reading these weights. Takes about a second; not while Forward runs.
+  virtual MachineLimits MeasureLimits() = 0;
 
   // Runs `batch` against `pool` (of this model's kv_layout()). Not thread-safe: one call at a time. Fails with
   // INVALID_ARGUMENT, and computes nothing, when a token, position or page is out of range; with

@@ -1,10 +1,10 @@
 // Causal attention over KV pages, one task at a time, with softmax in one pass (Milakov and Gimelshein, "Online
 // normalizer calculation for softmax", 2018; tiled as in Dao et al., "FlashAttention", 2022).
 //
-// Tokens are taken in blocks of kBlockTokens counted from position 0, in order. A query sees of its last block the
-// tokens up to itself; what it computes depends on those alone, whichever other queries and sequences share the task:
-// slots behind them, which may hold anything, are never read on its behalf. Blocks have nothing to do with pages, so
-// that the page size does not show in the bits.
+// Tokens are taken in blocks of kAttentionBlockTokens counted from position 0, in order. A query sees of its last block
+// the tokens up to itself; what it computes depends on those alone, whichever other queries and sequences share the
+// task: slots behind them, which may hold anything, are never read on its behalf. Blocks have nothing to do with pages,
+// so that the page size does not show in the bits.
 #pragma once
 
 #include "engine/kernels/cpu/attention_block-inl.h"
@@ -14,18 +14,20 @@ namespace baton::cpu {
 // What a task keeps of each row; rows are member after member, queries within it, heads of the group fastest.
 template <typename V>
 struct AttentionRows {
-  static size_t ScratchSize(int rows, int head_dim) { return rows * (PaddedWidth<V>(head_dim) + kBlockTokens + 2); }
+  static size_t ScratchSize(int rows, int head_dim) {
+    return rows * (PaddedWidth<V>(head_dim) + kAttentionBlockTokens + 2);
+  }
 
   AttentionRows(float* scratch, int rows, int head_dim)
       : width(PaddedWidth<V>(head_dim)),
         sums(scratch),
         scores(sums + size_t(rows) * width),
-        max(scores + size_t(rows) * kBlockTokens),
+        max(scores + size_t(rows) * kAttentionBlockTokens),
         total(max + rows) {}
 
   size_t width;
   float* sums;    // [rows, width], of weight times value
-  float* scores;  // [rows, kBlockTokens], then the weights
+  float* scores;  // [rows, kAttentionBlockTokens], then the weights
   float* max;     // [rows], of the scores so far
   float* total;   // [rows], of the weights so far
 };
@@ -33,7 +35,7 @@ struct AttentionRows {
 // Turns the scores of one row into weights and rescales what was summed under a smaller maximum.
 template <typename V>
 void SoftmaxRow(const AttentionRows<V>& s, int row, int tokens) {
-  float* const scores = s.scores + row * kBlockTokens;
+  float* const scores = s.scores + row * kAttentionBlockTokens;
   int padded = tokens;
   for (; padded % V::kLanes != 0; ++padded) scores[padded] = -__builtin_inff();
   V largest = V::Set(s.max[row]);
@@ -69,10 +71,11 @@ void AttendBlock(const AttentionRows<V>& s, const Block& block, int row, int row
 template <typename V, typename Block>
 void LoadBlock(const AttentionTask& task, const PageId* pages, int first, int end, Block& block) {
   const int left = end - first;
-  block.Load(task, pages, first, left < kBlockTokens ? left : kBlockTokens);
-  if (left > kBlockTokens) {
-    const int next = left - kBlockTokens < kBlockTokens ? left - kBlockTokens : kBlockTokens;
-    PrefetchTokens<V, typename Block::Stored>(task, pages, first + kBlockTokens, next);
+  block.Load(task, pages, first, left < kAttentionBlockTokens ? left : kAttentionBlockTokens);
+  if (left > kAttentionBlockTokens) {
+    const int next =
+        left - kAttentionBlockTokens < kAttentionBlockTokens ? left - kAttentionBlockTokens : kAttentionBlockTokens;
+    PrefetchTokens<V, typename Block::Stored>(task, pages, first + kAttentionBlockTokens, next);
   }
 }
 
@@ -93,14 +96,14 @@ template <typename V, typename Block>
 void AttendOwn(const AttentionTask& task, const AttentionMember& member, int begin, int row, const AttentionRows<V>& s,
                Block& block) {
   const int end = member.start_position + member.queries;
-  for (int first = begin; first < end; first += kBlockTokens) {
+  for (int first = begin; first < end; first += kAttentionBlockTokens) {
     LoadBlock<V>(task, member.pages, first, end, block);
     // Queries before the block's last token see a part of it, each a different one; those from there on see all of it.
     int query = first > member.start_position ? first - member.start_position : 0;
-    for (; query < member.queries && member.start_position + query < first + kBlockTokens - 1; ++query) {
+    for (; query < member.queries && member.start_position + query < first + kAttentionBlockTokens - 1; ++query) {
       AttendBlock(s, block, row + query * task.group, task.group, member.start_position + query - first + 1);
     }
-    AttendBlock(s, block, row + query * task.group, (member.queries - query) * task.group, kBlockTokens);
+    AttendBlock(s, block, row + query * task.group, (member.queries - query) * task.group, kAttentionBlockTokens);
   }
 }
 
@@ -125,14 +128,13 @@ void AttendInBlocks(const AttentionTask& task) {
   for (int m = 0; m < task.member_count; row += task.members[m++].queries * task.group) {
     BeginMember(task, task.members[m], row, s, block);
   }
-  const int shared = task.shared_tokens / kBlockTokens * kBlockTokens;
-  for (int first = 0; first < shared; first += kBlockTokens) {
-    LoadBlock<V>(task, task.members[0].pages, first, shared, block);
-    AttendBlock(s, block, 0, rows, kBlockTokens);
+  for (int first = 0; first < task.shared_tokens; first += kAttentionBlockTokens) {
+    LoadBlock<V>(task, task.members[0].pages, first, task.shared_tokens, block);
+    AttendBlock(s, block, 0, rows, kAttentionBlockTokens);
   }
   row = 0;
   for (int m = 0; m < task.member_count; row += task.members[m++].queries * task.group) {
-    AttendOwn(task, task.members[m], shared, row, s, block);
+    AttendOwn(task, task.members[m], task.shared_tokens, row, s, block);
     EndMember(task, task.members[m], row, s);
   }
 }

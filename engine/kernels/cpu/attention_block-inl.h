@@ -15,8 +15,6 @@
 
 namespace baton::cpu {
 
-inline constexpr int kBlockTokens = 32;
-
 // The K, or V, of `kLanes` neighbouring tokens, the first `count` of which are there.
 template <typename V, typename T>
 struct TokenRows {
@@ -90,13 +88,13 @@ constexpr size_t PaddedWidth(int head_dim) {
 template <typename V, typename T>
 class FloatBlock {
   static constexpr int kPanel = MatMulShape<V>::kPanel;
-  static_assert(kBlockTokens % kPanel == 0 && kPanel % V::kLanes == 0);
+  static_assert(kAttentionBlockTokens % kPanel == 0 && kPanel % V::kLanes == 0);
 
  public:
   using Stored = T;
 
   static size_t ScratchSize(int rows, int head_dim) {
-    return (2 * size_t{kBlockTokens} + rows) * PaddedWidth<V>(head_dim);
+    return (2 * size_t{kAttentionBlockTokens} + rows) * PaddedWidth<V>(head_dim);
   }
 
   FloatBlock(float* scratch, int rows, int head_dim)
@@ -104,8 +102,8 @@ class FloatBlock {
         width_(PaddedWidth<V>(head_dim)),
         rows_(rows),
         keys_(scratch),
-        values_(keys_ + kBlockTokens * width_),
-        q_(values_ + kBlockTokens * width_) {}
+        values_(keys_ + kAttentionBlockTokens * width_),
+        q_(values_ + kAttentionBlockTokens * width_) {}
 
   // q times `scale`.
   void SetQuery(int row, const float* q, float scale) {
@@ -137,11 +135,12 @@ class FloatBlock {
 
   // scores[row][token] of rows [row, row + rows), for all tokens of the block.
   void Score(int row, int rows, float* scores) const {
-    for (int token = 0; token < kBlockTokens; token += kPanel) {
+    for (int token = 0; token < kAttentionBlockTokens; token += kPanel) {
       const float* const keys = keys_ + token * width_;
       ForTiles<V::kTileRows>(rows, [&](int first, int count) {
         TileOfRows<V, float, 1, V::kTileRows>(count, keys, {0, kPanel}, head_dim_, q_ + row + first, {1, size_t(rows_)},
-                                              false, scores + size_t(row + first) * kBlockTokens + token, kBlockTokens);
+                                              false, scores + size_t(row + first) * kAttentionBlockTokens + token,
+                                              kAttentionBlockTokens);
       });
     }
   }
@@ -150,9 +149,9 @@ class FloatBlock {
   void AddValues(int row, int rows, int tokens, float* weights, float* sums) const {
     for (size_t dim = 0; dim < width_; dim += kPanel) {
       ForTiles<V::kTileRows>(rows, [&](int first, int count) {
-        TileOfRows<V, float, 1, V::kTileRows>(count, values_ + dim, {0, width_}, tokens,
-                                              weights + size_t(row + first) * kBlockTokens, {kBlockTokens, 1}, true,
-                                              sums + (row + first) * width_ + dim, width_);
+        TileOfRows<V, float, 1, V::kTileRows>(
+            count, values_ + dim, {0, width_}, tokens, weights + size_t(row + first) * kAttentionBlockTokens,
+            {kAttentionBlockTokens, 1}, true, sums + (row + first) * width_ + dim, width_);
       });
     }
   }
@@ -177,15 +176,15 @@ class FloatBlock {
 template <typename V, typename T>
 class PairBlock {
   static constexpr int kPanel = MatMulShape<V>::kPanel;
-  static constexpr int kBlockPairs = kBlockTokens / 2;
-  static_assert(kBlockTokens == kPanel);
+  static constexpr int kBlockPairs = kAttentionBlockTokens / 2;
+  static_assert(kAttentionBlockTokens == kPanel);
 
  public:
   using Stored = T;
 
   static size_t ScratchSize(int rows, int head_dim) {
     const size_t width = PaddedWidth<V>(head_dim);
-    return kBlockTokens * width + size_t(rows) * (width / 2 + kBlockPairs) + 2 * size_t{kBlockTokens};
+    return kAttentionBlockTokens * width + size_t(rows) * (width / 2 + kBlockPairs) + 2 * size_t{kAttentionBlockTokens};
   }
 
   PairBlock(float* scratch, int rows, int head_dim)
@@ -193,10 +192,10 @@ class PairBlock {
         width_(PaddedWidth<V>(head_dim)),
         rows_(rows),
         keys_(scratch),
-        values_(keys_ + kBlockTokens * width_ / 2),
-        key_scales_(values_ + kBlockTokens * width_ / 2),
-        value_scales_(key_scales_ + kBlockTokens),
-        weights_(value_scales_ + kBlockTokens),
+        values_(keys_ + kAttentionBlockTokens * width_ / 2),
+        key_scales_(values_ + kAttentionBlockTokens * width_ / 2),
+        value_scales_(key_scales_ + kAttentionBlockTokens),
+        weights_(value_scales_ + kAttentionBlockTokens),
         q_(weights_ + size_t(rows) * kBlockPairs) {}
 
   void SetQuery(int row, const float* q, float scale) {
@@ -226,16 +225,16 @@ class PairBlock {
   void Score(int row, int rows, float* scores) const {
     ForTiles<V::kPairRows>(rows, [&](int first, int count) {
       PairTileOfRows<V, 1>(count, Bytes(keys_), head_dim_ / 2, Bytes(q_ + row + first), rows_, false,
-                           scores + size_t(row + first) * kBlockTokens, kBlockTokens);
+                           scores + size_t(row + first) * kAttentionBlockTokens, kAttentionBlockTokens);
     });
     if constexpr (kHasScales<T>) {
-      for (int r = row; r < row + rows; ++r) MultiplyBy(key_scales_, scores + size_t(r) * kBlockTokens);
+      for (int r = row; r < row + rows; ++r) MultiplyBy(key_scales_, scores + size_t(r) * kAttentionBlockTokens);
     }
   }
 
   void AddValues(int row, int rows, int tokens, float* weights, float* sums) const {
     for (int r = row; r < row + rows; ++r) {
-      float* const own = weights + size_t(r) * kBlockTokens;
+      float* const own = weights + size_t(r) * kAttentionBlockTokens;
       if constexpr (kHasScales<T>) MultiplyBy(value_scales_, own);
       if (tokens % 2 != 0) own[tokens] = 0;
       for (int t = 0; t < tokens; t += V::kLanes) {
@@ -293,7 +292,8 @@ class PairBlock {
       LoadPairs(k, dim, lanes);
       V::Transpose(lanes);
       const size_t left = (size_t(head_dim_) - dim) / 2;
-      for (size_t i = 0; i < V::kLanes && i < left; ++i) lanes[i].Store(keys_ + (dim / 2 + i) * kBlockTokens + first);
+      for (size_t i = 0; i < V::kLanes && i < left; ++i)
+        lanes[i].Store(keys_ + (dim / 2 + i) * kAttentionBlockTokens + first);
     }
   }
 
@@ -312,7 +312,7 @@ class PairBlock {
   }
 
   static BATON_INLINE void MultiplyBy(const float* scales, float* tokens) {
-    BATON_UNROLL for (int t = 0; t < kBlockTokens; t += V::kLanes) {
+    BATON_UNROLL for (int t = 0; t < kAttentionBlockTokens; t += V::kLanes) {
       (V::Load(tokens + t) * V::Load(scales + t)).Store(tokens + t);
     }
   }

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "engine/kernels/cpu/attention_pieces.h"
 #include "engine/kernels/cpu/cpu_features.h"
 #include "engine/kernels/cpu/packed_matrix.h"
 #include "engine/kv/host_memory.h"
@@ -47,13 +48,6 @@ CpuActivations& Of(Activations& x) { return static_cast<CpuActivations&>(x); }
 const CpuActivations& Of(const Activations& x) { return static_cast<const CpuActivations&>(x); }
 
 size_t Index(KvType dtype) { return static_cast<size_t>(dtype); }
-
-// How many tokens from the first on are in the same pages, and before every row of both.
-int SharedTokens(const SequenceRows& a, const SequenceRows& b, int page_tokens) {
-  const auto first_other = std::mismatch(a.pages.begin(), a.pages.end(), b.pages.begin(), b.pages.end()).first;
-  const auto tokens = (first_other - a.pages.begin()) * ptrdiff_t{page_tokens};
-  return static_cast<int>(std::min({tokens, ptrdiff_t{a.start_position}, ptrdiff_t{b.start_position}}));
-}
 
 }  // namespace
 
@@ -240,45 +234,17 @@ void CpuBackend::WriteKv(const Activations& qkv, int k_col, int v_col, std::span
   }
 }
 
-std::vector<CpuBackend::AttentionPiece> CpuBackend::CutAttention(std::span<const SequenceRows> batch, int group,
-                                                                 int page_tokens) {
-  const int queries = std::max(1, kAttentionRows / group);
-  // Sequences that share pages share the first.
-  std::vector<const SequenceRows*> sequences;
-  for (const SequenceRows& sequence : batch) sequences.push_back(&sequence);
-  std::stable_sort(sequences.begin(), sequences.end(), [](const SequenceRows* a, const SequenceRows* b) {
-    return ToIndex(a->pages[0]) < ToIndex(b->pages[0]);
-  });
-  std::vector<AttentionPiece> pieces;
-  int left = 0;  // queries that the last piece has room for
-  for (const SequenceRows* const sequence : sequences) {
-    for (int first = 0; first < sequence->rows; first += queries) {
-      const AttentionRows rows = {sequence, first, std::min(queries, sequence->rows - first)};
-      if (rows.queries <= left) {
-        AttentionPiece& last = pieces.back();
-        const int shared = SharedTokens(*last.rows[0].sequence, *sequence, page_tokens);
-        // One that shares little would cost the others what they share.
-        if (shared > 0 && 2 * shared >= last.shared_tokens) {
-          last.shared_tokens = last.rows.size() == 1 ? shared : std::min(shared, last.shared_tokens);
-          last.rows.push_back(rows);
-          left -= rows.queries;
-          continue;
-        }
-      }
-      pieces.push_back({{rows}, 0});
-      left = queries - rows.queries;
-    }
-  }
-  return pieces;
-}
-
 void CpuBackend::Attention(const Activations& qkv, int heads, std::span<const SequenceRows> batch, const KvLayer& kv,
                            Activations& out) {
   const KvLayout& layout = *kv.layout;
   const int head_dim = layout.head_dim;
   const int group = heads / layout.kv_heads;
   assert(group * layout.kv_heads == heads && heads * head_dim <= qkv.cols() && heads * head_dim <= out.cols());
-  const std::vector<AttentionPiece> pieces = CutAttention(batch, group, layout.page_tokens);
+  const std::vector<AttentionPiece> pieces =
+      CutAttention(batch, {.max_queries = std::max(1, kAttentionRows / group),
+                           .min_pieces = (threads_->threads() + layout.kv_heads - 1) / layout.kv_heads,
+                           .page_tokens = layout.page_tokens,
+                           .block_tokens = kAttentionBlockTokens});
   size_t work = 0;
   for (const SequenceRows& sequence : batch) {
     work += size_t(sequence.rows) * heads * (sequence.start_position + sequence.rows) * head_dim * 2;
@@ -295,12 +261,12 @@ void CpuBackend::Attention(const Activations& qkv, int heads, std::span<const Se
       const size_t kv_head = task % layout.kv_heads;
       const size_t col = kv_head * group * head_dim;
       members.clear();
-      for (const AttentionRows& rows : piece.rows) {
-        const int row = rows.sequence->first_row + rows.first_query;
+      for (const QueryRows& rows : piece.rows) {
+        const int row = rows.sequence->first_row + rows.first;
         members.push_back({.q = Of(qkv).row(row) + col,
                            .out = Of(out).row(row) + col,
-                           .queries = rows.queries,
-                           .start_position = rows.sequence->start_position + rows.first_query,
+                           .queries = rows.count,
+                           .start_position = rows.sequence->start_position + rows.first,
                            .pages = rows.sequence->pages.data()});
       }
       kernels_.attention[Index(layout.dtype)]({.members = members.data(),

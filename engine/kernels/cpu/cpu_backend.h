@@ -45,23 +45,10 @@ class CpuBackend final : public Backend {
   void Attention(const Activations& qkv, int heads, std::span<const SequenceRows> batch, const KvLayer& kv,
                  Activations& out) override;
   void GatherRows(const Activations& x, std::span<const int> rows, Activations& out) override;
-  absl::StatusOr<MachineLimits> MeasureLimits() override;
+  MachineLimits MeasureLimits(std::span<const Matrix* const> weights) override;
   absl::Duration waited() const override { return threads_->waited(); }
 
  private:
-  // Some of the query rows of one sequence.
-  struct AttentionRows {
-    const SequenceRows* sequence;
-    int first_query;
-    int queries;
-  };
-  // Rows whose first tokens are in the same pages, for every KV head.
-  struct AttentionPiece {
-    std::vector<AttentionRows> rows;
-    int shared_tokens;
-  };
-  static std::vector<AttentionPiece> CutAttention(std::span<const SequenceRows> batch, int group, int page_tokens);
-
   // Calls f(row) for every row, each thread a share of neighbours; on the calling thread alone if there is little to
   // do.
   template <typename F>

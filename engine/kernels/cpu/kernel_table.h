@@ -45,6 +45,9 @@ struct MatMulKernel {
   void (*prepare)(const float* x, size_t x_stride, int rows, int inputs, std::byte* tile) = nullptr;
 };
 
+// K and V are loaded and scored in blocks of so many tokens, counted from position 0.
+inline constexpr int kAttentionBlockTokens = 32;
+
 // Some neighbouring rows of one sequence.
 struct AttentionMember {
   const float* q = nullptr;  // of the first row and head; the heads of a group are neighbours
@@ -54,8 +57,8 @@ struct AttentionMember {
   const PageId* pages = nullptr;
 };
 
-// Attention of the members' rows, for the query heads of one KV head. The first `shared_tokens` tokens are in the same
-// pages for all members and before every row; each of their K and V is loaded once.
+// Attention of the members' rows, for the query heads of one KV head. The first `shared_tokens` tokens, whole blocks,
+// are in the same pages for all members and before every row; each of their K and V is loaded once.
 struct AttentionTask {
   const AttentionMember* members = nullptr;
   int member_count = 0;

@@ -4,17 +4,15 @@
 #include <vector>
 
 #include "common/clock.h"
-#include "common/status_macros.h"
 #include "engine/kernels/cpu/cpu_backend.h"
-#include "engine/kv/host_memory.h"
 
 namespace baton::cpu {
 namespace {
 
-constexpr double kSeconds = 0.1;          // of each measurement
-constexpr int kRounds = 3;                // the best counts
-constexpr int kCallsAtOnce = 200;         // between looks at the clock
-constexpr size_t kReadBytes = 256 << 20;  // more than caches hold
+constexpr double kSeconds = 0.1;   // of each measurement
+constexpr int kRounds = 3;         // the best counts
+constexpr int kCallsAtOnce = 200;  // between looks at the clock
+constexpr size_t kWholeReads = 4096;
 
 double BestRate(ThreadPool& threads, int sink_floats, double (*peak)(int calls, float* sink)) {
   if (peak == nullptr) return 0;
@@ -38,27 +36,35 @@ double BestRate(ThreadPool& threads, int sink_floats, double (*peak)(int calls, 
   return best;
 }
 
+double BestReadRate(ThreadPool& threads, const KernelTable& kernels, std::span<const Matrix* const> weights) {
+  double best = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const Stopwatch watch;
+    double bytes = 0;
+    do {
+      threads.Run([&](int thread) {
+        std::vector<float> sink(kernels.limit_floats);
+        for (const Matrix* const matrix : weights) {
+          const std::span<const std::byte> data = static_cast<const PackedMatrix*>(matrix)->data();
+          const size_t share = data.size() / threads.threads() / kWholeReads * kWholeReads;
+          kernels.read_through(data.data() + thread * share, share, sink.data());
+        }
+      });
+      for (const Matrix* const matrix : weights) bytes += static_cast<double>(matrix->bytes());
+    } while (watch.seconds() < kSeconds);
+    best = std::max(best, bytes / watch.seconds());
+  }
+  return best;
+}
+
 }  // namespace
 
-absl::StatusOr<MachineLimits> CpuBackend::MeasureLimits() {
+MachineLimits CpuBackend::MeasureLimits(std::span<const Matrix* const> weights) {
   MachineLimits limits;
   limits.f32_per_second = BestRate(*threads_, kernels_.limit_floats, kernels_.peak_floats);
   limits.bf16_per_second = BestRate(*threads_, kernels_.limit_floats, kernels_.peak_pairs);
   limits.int8_per_second = BestRate(*threads_, kernels_.limit_floats, kernels_.peak_ints);
-
-  BATON_ASSIGN_OR_RETURN(const HostMemory memory, HostMemory::Allocate(kReadBytes, /*huge_pages=*/true));
-  std::fill_n(static_cast<char*>(memory.data()), kReadBytes, 1);
-  for (int round = 0; round < kRounds; ++round) {
-    const Stopwatch watch;
-    const int threads = threads_->threads();
-    const size_t share = kReadBytes / threads / 4096 * 4096;
-    threads_->Run([&](int thread) {
-      std::vector<float> sink(kernels_.limit_floats);
-      kernels_.read_through(static_cast<const std::byte*>(memory.data()) + thread * share, share, sink.data());
-    });
-    limits.read_bytes_per_second =
-        std::max(limits.read_bytes_per_second, static_cast<double>(share) * threads / watch.seconds());
-  }
+  limits.read_bytes_per_second = BestReadRate(*threads_, kernels_, weights);
   return limits;
 }
 

@@ -46,6 +46,7 @@ class PackedMatrix final : public Matrix {
   int inputs() const override { return inputs_; }
   size_t bytes() const override { return memory_.bytes(); }
   std::span<const Section> sections() const { return sections_; }
+  std::span<const std::byte> data() const { return {static_cast<const std::byte*>(memory_.data()), memory_.bytes()}; }
 
   // The weights of one output, widened: inputs() floats.
   void ReadOutput(int output, float* row) const;

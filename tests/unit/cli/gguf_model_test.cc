@@ -9,6 +9,7 @@
 #include "engine/formats/model_folder.h"
 #include "engine/model/model.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "small_preset.h"
 #include "tests/files.h"
 #include "tests/model_runner.h"
 #include "tests/status_matchers.h"
@@ -40,18 +41,7 @@ std::vector<float> DemoLogits(const std::filesystem::path& path) {
 
 TEST(GgufModel, OfTheSameFloatsGivesTheSameBits) {
   const testing::TempFolder folder;
-  const ModelPreset preset = {.name = "small",
-                              .hidden_size = 64,
-                              .layers = 2,
-                              .heads = 4,
-                              .kv_heads = 2,
-                              .head_dim = 32,
-                              .ffn_size = 96,
-                              .vocab_size = 1100,
-                              .max_positions = 512,
-                              .tied_embeddings = false,
-                              .rope_theta = 500000,
-                              .rope_scaling = Llama3Scaling{.factor = 32}};
+  const ModelPreset preset = testing::SmallPreset(/*head_dim=*/32);
   for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBF16}) {
     const std::string name(InfoOf(type).name);
     MakeModelOptions options = {.preset = preset, .type = type};

@@ -18,6 +18,7 @@
 #include "engine/formats/checkpoint.h"
 #include "engine/formats/model_folder.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "small_preset.h"
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"
 #include "tests/tiny_models.h"
@@ -27,21 +28,7 @@ namespace {
 
 using testing::Fails;
 using testing::kInvalid;
-
-ModelPreset SmallPreset() {
-  return {.name = "small",
-          .hidden_size = 64,
-          .layers = 2,
-          .heads = 4,
-          .kv_heads = 2,
-          .head_dim = 16,
-          .ffn_size = 96,
-          .vocab_size = 1100,
-          .max_positions = 512,
-          .tied_embeddings = false,
-          .rope_theta = 500000,
-          .rope_scaling = Llama3Scaling{.factor = 32}};
-}
+using testing::SmallPreset;
 
 std::vector<float> ValuesOf(const Tensor& tensor) {
   int64_t count = 1;

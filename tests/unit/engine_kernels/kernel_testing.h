@@ -140,6 +140,15 @@ inline std::vector<float> Values(Backend& backend, Activations& x, int rows) {
   return {data, data + size_t(rows) * x.cols()};
 }
 
+// x w^T, the first `rows` rows of x being multiplied.
+inline std::vector<float> Multiply(Backend& backend, const TensorView& weights, std::span<const float> x, int rows) {
+  const auto matrix = *backend.Pack(weights);
+  const auto in = ToActivations(backend, rows, weights.cols, x.first(size_t(rows) * weights.cols));
+  const auto out = PoisonedActivations(backend, rows, weights.rows);
+  backend.MatMul(*matrix, *in, rows, *out);
+  return Values(backend, *out, rows);
+}
+
 // Equal bit for bit; NaN nowhere.
 inline ::testing::AssertionResult SameBits(std::span<const float> a, std::span<const float> b) {
   if (a.size() != b.size()) return ::testing::AssertionFailure() << a.size() << " values, " << b.size();

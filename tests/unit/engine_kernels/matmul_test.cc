@@ -12,6 +12,7 @@ namespace {
 using testing::CloseTo;
 using testing::FamilyTest;
 using testing::FileTensor;
+using testing::Multiply;
 using testing::PoisonedActivations;
 using testing::RandomFloats;
 using testing::RandomMatrix;
@@ -23,14 +24,6 @@ constexpr TensorType kFloatTypes[] = {TensorType::kF32, TensorType::kF16, Tensor
 
 class MatMulTest : public FamilyTest {
  protected:
-  static std::vector<float> Multiply(Backend& backend, const TensorView& weights, std::span<const float> x, int rows) {
-    const auto matrix = *backend.Pack(weights);
-    const auto in = ToActivations(backend, rows, weights.cols, x.first(size_t(rows) * weights.cols));
-    const auto out = PoisonedActivations(backend, rows, weights.rows);
-    backend.MatMul(*matrix, *in, rows, *out);
-    return Values(backend, *out, rows);
-  }
-
   // Kernels with products of BF16 pairs read x so rounded.
   static float AsRead(TensorType weights, float x) {
     return GetParam() == "avx512-bf16" && weights == TensorType::kBF16 ? testing::RoundToBF16(x) : x;

@@ -19,6 +19,7 @@ namespace {
 
 using testing::CloseTo;
 using testing::FamilyTest;
+using testing::Multiply;
 using testing::PoisonedActivations;
 using testing::RandomMatrix;
 using testing::SameBits;
@@ -79,14 +80,6 @@ std::vector<double> Quantized(std::span<const float> row) {
 
 class QuantMatMulTest : public FamilyTest {
  protected:
-  static std::vector<float> Multiply(Backend& backend, const TensorView& weights, std::span<const float> x, int rows) {
-    const auto matrix = *backend.Pack(weights);
-    const auto in = ToActivations(backend, rows, weights.cols, x.first(size_t(rows) * weights.cols));
-    const auto out = PoisonedActivations(backend, rows, weights.rows);
-    backend.MatMul(*matrix, *in, rows, *out);
-    return Values(backend, *out, rows);
-  }
-
   static std::vector<double> Reference(const QuantTensor& weights, int outputs, int inputs, std::span<const float> x,
                                        int rows, bool exact_activations) {
     std::vector<double> out;
