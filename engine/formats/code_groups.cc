@@ -76,11 +76,11 @@ void ReadKGroup(const std::byte* block, int group, bool five_bits, CodeGroup& ou
 // values has 64 bytes of low bits, two rows of 32: their low halves come first, then their high halves; and 32 bytes of
 // upper bits, two per row of 32 values.
 void ReadQ6KGroup(const std::byte* block, int group, CodeGroup& out) {
-  const int half = group / 8;
-  const int row = group % 8 / 2;
-  const int first = group % 2 * 16;
-  const std::byte* const low = block + ptrdiff_t{half} * 64 + row % 2 * 32 + first;
-  const std::byte* const upper = block + 128 + ptrdiff_t{half} * 32 + first;
+  const ptrdiff_t half = group / 8;
+  const ptrdiff_t row = group % 8 / 2;
+  const ptrdiff_t first = group % 2 * 16;
+  const std::byte* const low = block + half * 64 + row % 2 * 32 + first;
+  const std::byte* const upper = block + 128 + half * 32 + first;
   SetCodes(out, 16, [=](int i) {
     const int four = row < 2 ? Low(low, i) : High(low, i);
     return (four | (Byte(upper, i) >> (2 * row) & 3) << 4) - 32;
