@@ -78,7 +78,7 @@ void ReadKGroup(const std::byte* block, int group, bool five_bits, CodeGroup& ou
 void ReadQ6KGroup(const std::byte* block, int group, CodeGroup& out) {
   const ptrdiff_t half = group / 8;
   const ptrdiff_t row = group % 8 / 2;
-  const ptrdiff_t first = group % 2 * 16;
+  const ptrdiff_t first = group % 2 == 0 ? 0 : 16;
   const std::byte* const low = block + half * 64 + row % 2 * 32 + first;
   const std::byte* const upper = block + 128 + half * 32 + first;
   SetCodes(out, 16, [=](int i) {
