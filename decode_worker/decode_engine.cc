@@ -29,7 +29,7 @@ void DecodeEngine::SubmitLocal(Attempt attempt, std::shared_ptr<DecodeSink> sink
 void DecodeEngine::Add(Attempt attempt, State state, std::shared_ptr<DecodeSink> sink) {
   const Age age{attempt.arrival, attempt.key};
   const int tokens = attempt.context_tokens();
-  auto job = std::make_unique<Job>(std::move(attempt), state, std::move(sink));
+  auto job = std::make_unique<Job>(std::move(attempt), *parts_.pool, state, std::move(sink));
   const std::shared_ptr<DecodeSink> events = job->sink;
   job->queued_since = SteadyNow();
   if (!jobs_.Add(age, job)) {
@@ -61,6 +61,9 @@ void DecodeEngine::OnReceived(ReceivedSequence received) {
   }
   job->sequence.AddPages(std::move(received.pages));
   job->sequence.AdvanceKv(expected);
+  job->sequence.Publish(/*replace=*/true);
+  parts_.metrics->received_tokens.Increment(expected - received.cached_tokens);
+  parts_.metrics->cached_tokens.Increment(received.cached_tokens);
   job->sequence.Append(received.first_token);
   job->state = State::kRunning;
   job->queued_since = SteadyNow();
@@ -69,6 +72,7 @@ void DecodeEngine::OnReceived(ReceivedSequence received) {
       {{"request", received.key.request.ToString()},
        {"attempt", received.key.attempt},
        {"tokens", expected},
+       {"cached", received.cached_tokens},
        {"pages", job->sequence.page_ids().size()}});
   v1::DecodeEvent event;
   event.mutable_started();
@@ -118,9 +122,9 @@ bool DecodeEngine::HasBatchSlot() const {
 void DecodeEngine::AdmitLocal() {
   for (auto& [age, job] : jobs_) {
     if (job->state != State::kWaiting) continue;
-    const int needed = parts_.pool->layout().pages_for(job->sequence.pending_tokens() + 1);
     if (!HasBatchSlot()) return;
-    if (!TakePages(job->sequence, needed)) return;
+    if (!EnsurePages(job->sequence, job->sequence.pending_tokens() + 1)) return;
+    parts_.metrics->cached_tokens.Increment(job->sequence.cached_tokens());
     job->state = State::kRunning;
     ++local_sequences_;
     if (parts_.receiver != nullptr) parts_.receiver->SetLocalSequences(local_sequences_);
@@ -136,7 +140,7 @@ void DecodeEngine::GrowAll() {
   for (size_t i = 0; i < running.size(); ++i) {
     const AttemptKey key = running[i].key;
     Job& job = *jobs_.Find(key);
-    while (!Grow(job)) {
+    while (!EnsurePages(job.sequence, static_cast<int>(job.sequence.tokens().size()))) {
       const std::optional<AttemptKey> victim = PickVictim(running);
       if (!victim.has_value()) {
         // The oldest, and nobody to take pages from. Pages on their way to us or back from a writer will come; those in
@@ -153,24 +157,11 @@ void DecodeEngine::GrowAll() {
   }
 }
 
-bool DecodeEngine::Grow(Job& job) {
-  const KvLayout& layout = parts_.pool->layout();
-  const int needed = layout.pages_for(static_cast<int>(job.sequence.tokens().size()));
-  const int missing = needed - static_cast<int>(job.sequence.page_ids().size());
-  if (missing <= 0) return true;
-  return TakePages(job.sequence, missing);
-}
-
-bool DecodeEngine::TakePages(Sequence& sequence, int count) {
-  absl::StatusOr<std::vector<PageRef>> pages = parts_.pool->Allocate(count);
-  if (!pages.ok()) {
-    // Asked for once more after the wish is known, so that pages that became free in between are not missed.
-    wants_pages_ = true;
-    pages = parts_.pool->Allocate(count);
-    if (!pages.ok()) return false;
-  }
-  sequence.AddPages(*std::move(pages));
-  return true;
+bool DecodeEngine::EnsurePages(Sequence& sequence, int tokens) {
+  if (sequence.EnsurePages(tokens).ok()) return true;
+  // Asked for once more after the wish is known, so that pages that became free in between are not missed.
+  wants_pages_ = true;
+  return sequence.EnsurePages(tokens).ok();
 }
 
 void DecodeEngine::OnPagesFree() {
@@ -234,6 +225,7 @@ void DecodeEngine::RunStep(const std::vector<Share>& plan) {
     UpdateMean(parts_.load->prefill_tokens_per_second, prompt_tokens / std::max(seconds, 1e-9));
   }
   for (const StepEntry& entry : entries) {
+    entry.sequence->Publish(/*replace=*/true);
     if (entry.sampled.has_value()) OnSampled(AttemptKey(entry.sequence->key()), *entry.sampled);
   }
 }
@@ -248,6 +240,7 @@ void DecodeEngine::OnSampled(const AttemptKey& key, const SampledToken& sampled)
     v1::DecodeEvent started;
     started.mutable_started()->set_prefill_seconds(absl::ToDoubleSeconds(prefill));
     started.mutable_started()->set_queue_seconds(absl::ToDoubleSeconds(job.started - job.queued_since));
+    started.mutable_started()->set_cached_prompt_tokens(job.sequence.cached_tokens());
     job.sink->Write(std::move(started), /*last=*/false);
   }
   v1::DecodeEvent event;

@@ -68,8 +68,11 @@ class DecodeEngine final : public Engine {
  private:
   enum class State { kAwaiting, kWaiting, kRunning };
   struct Job {
-    Job(Attempt attempt, State initial, std::shared_ptr<DecodeSink> events)
-        : sequence(std::move(attempt)), sink(std::move(events)), state(initial), local(initial == State::kWaiting) {}
+    Job(Attempt attempt, PagePool& pool, State initial, std::shared_ptr<DecodeSink> events)
+        : sequence(std::move(attempt), pool),
+          sink(std::move(events)),
+          state(initial),
+          local(initial == State::kWaiting) {}
     Sequence sequence;
     const std::shared_ptr<DecodeSink> sink;
     State state;
@@ -81,10 +84,9 @@ class DecodeEngine final : public Engine {
 
   void Add(Attempt attempt, State state, std::shared_ptr<DecodeSink> sink);
   bool HasBatchSlot() const;
-  bool TakePages(Sequence& sequence, int count);
+  bool EnsurePages(Sequence& sequence, int tokens);
   void AdmitLocal();
   void GrowAll();
-  bool Grow(Job& job);
   std::vector<Share> Plan() const;
   void RunStep(const std::vector<Share>& plan);
   void OnSampled(const AttemptKey& key, const SampledToken& sampled);

@@ -51,6 +51,7 @@ struct ReceivedSequence {
   AttemptKey key;
   std::vector<PageRef> pages;
   int tokens = 0;
+  int cached_tokens = 0;  // of them: in pages that were here already
   TokenId first_token = 0;
 };
 

@@ -20,7 +20,7 @@ void PrefillEngine::Submit(Attempt attempt, const HandoffTarget& target, std::sh
   const Age age{attempt.arrival, attempt.key};
   const AttemptKey key = attempt.key;
   const int tokens = attempt.context_tokens();
-  auto job = std::make_unique<Job>(std::move(attempt), target, std::move(sink));
+  auto job = std::make_unique<Job>(std::move(attempt), *parts_.pool, target, std::move(sink));
   job->submitted = SteadyNow();
   if (!jobs_.Add(age, job)) {
     Fail(*job, v1::ATTEMPT_FAILURE_INVALID, absl::AlreadyExistsError("attempt " + key.ToString() + " is here already"));
@@ -59,11 +59,7 @@ bool PrefillEngine::Tick() {
 
 // Pages for the whole prompt, or none: half a prompt that waits for the other half would block another one's.
 bool PrefillEngine::SecurePages(Job& job) {
-  const int needed = parts_.pool->layout().pages_for(job.sequence.pending_tokens());
-  absl::StatusOr<std::vector<PageRef>> pages = parts_.pool->Allocate(needed);
-  if (!pages.ok()) return false;
-  job.sequence.AddPages(*std::move(pages));
-  return true;
+  return job.sequence.EnsurePages(static_cast<int>(job.sequence.tokens().size())).ok();
 }
 
 // Granted prompts come first, since a decode worker holds pages for them; then the queue. Neither passes an older one
@@ -93,9 +89,10 @@ void PrefillEngine::SecurePagesForAll() {
 
 void PrefillEngine::Reserve(Job& job) {
   const AttemptKey key = job.sequence.key();
+  const std::span<const PageHash> names = job.sequence.page_names();
   EngineThread* thread = parts_.thread;
   parts_.sender->Reserve(
-      key, job.target, job.sequence.pending_tokens(), job.sequence.attempt().page_hashes,
+      key, job.target, static_cast<int>(job.sequence.tokens().size()), {names.begin(), names.end()},
       {.on_queued = [this, thread, key] { thread->Post([this, key] { OnQueued(key); }); },
        .on_granted = [this, thread, key] { thread->Post([this, key] { OnGranted(key); }); },
        .on_failed = [this, thread,
@@ -145,6 +142,7 @@ void PrefillEngine::RunStep(const std::vector<Share>& plan) {
     Job& job = *jobs_.Find(share.key);
     if (job.started == absl::Time()) {
       job.started = start;
+      parts_.metrics->cached_tokens.Increment(job.sequence.cached_tokens());
       const double queued = absl::ToDoubleSeconds(start - job.submitted);
       parts_.metrics->prefill_queue_seconds.Observe(queued);
       v1::PrefillEvent event;
@@ -191,6 +189,7 @@ void PrefillEngine::RunStep(const std::vector<Share>& plan) {
   for (size_t i = 0; i < jobs.size(); ++i) {
     if (jobs[i]->state == State::kReleasing) continue;
     jobs[i]->pages_put = pages_complete[i];
+    jobs[i]->sequence.Publish(/*replace=*/false);  // the transport reads the pages that it would replace
     if (entries[i].sampled.has_value()) OnFirstToken(*jobs[i], *entries[i].sampled);
   }
 }
@@ -214,6 +213,7 @@ void PrefillEngine::OnFirstToken(Job& job, const SampledToken& sampled) {
   v1::PrefillEvent finished;
   FillFinished(end, sampled.token, finished.mutable_finished());
   finished.mutable_finished()->set_prefill_seconds(absl::ToDoubleSeconds(job.prefill_time));
+  finished.mutable_finished()->set_cached_prompt_tokens(job.sequence.cached_tokens());
   job.sink->Write(std::move(finished), /*last=*/true);
   parts_.metrics->AttemptEnded("finished");
   Release(job, /*finished=*/true);
@@ -235,6 +235,7 @@ void PrefillEngine::OnHandedOver(const AttemptKey& key, const HandoffStats& stat
   done.set_transfer_exposed_seconds(absl::ToDoubleSeconds(stats.exposed));
   done.set_kv_bytes(stats.bytes);
   done.set_transport(stats.transport);
+  done.set_cached_prompt_tokens(job->sequence.cached_tokens());
   job->sink->Write(std::move(event), /*last=*/true);
   Log(LogLevel::kInfo, "prefill.handed_over",
       {{"request", key.request.ToString()},
@@ -242,7 +243,9 @@ void PrefillEngine::OnHandedOver(const AttemptKey& key, const HandoffStats& stat
        {"bytes", stats.bytes},
        {"transport", stats.transport},
        {"prefill", job->prefill_time},
+       {"cached", job->sequence.cached_tokens()},
        {"exposed", stats.exposed}});
+  job->sequence.Publish(/*replace=*/true);
   jobs_.Erase(key);
 }
 

@@ -57,8 +57,8 @@ class PrefillEngine final : public Engine {
  private:
   enum class State { kWaiting, kReserving, kQueued, kGranted, kComputing, kCommitting, kReleasing };
   struct Job {
-    Job(Attempt attempt, HandoffTarget to, std::shared_ptr<PrefillSink> events)
-        : sequence(std::move(attempt)), target(std::move(to)), sink(std::move(events)) {}
+    Job(Attempt attempt, PagePool& pool, HandoffTarget to, std::shared_ptr<PrefillSink> events)
+        : sequence(std::move(attempt), pool), target(std::move(to)), sink(std::move(events)) {}
     Sequence sequence;
     const HandoffTarget target;
     const std::shared_ptr<PrefillSink> sink;

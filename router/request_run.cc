@@ -97,12 +97,8 @@ v1::AttemptHeader RequestRun::MakeHeader(uint32_t attempt, const Placement& plac
   header.mutable_prompt_token_ids()->Assign(spec.prompt.begin(), spec.prompt.end());
   header.mutable_prior_output_token_ids()->Assign(prior.begin(), prior.end());
   *header.mutable_sampling() = spec.sampling;
-
-  std::vector<TokenId> tokens = spec.prompt;
-  tokens.insert(tokens.end(), prior.begin(), prior.end());
-  for (const PageHash& hash : HashPages(PageHashSalt(placement.model, "", ""), tokens, placement.page_tokens)) {
-    header.add_page_hashes(hash.data(), hash.size());
-  }
+  const PageHash root = PageHashRoot(placement.model, /*adapter=*/"", /*tenant=*/"");
+  header.set_page_hash_root(root.data(), root.size());
   return header;
 }
 

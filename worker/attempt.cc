@@ -126,12 +126,9 @@ absl::StatusOr<Attempt> ParseAttempt(const v1::AttemptHeader& header, const Atte
   BATON_ASSIGN_OR_RETURN(attempt.sampling, ParseSampling(header.sampling(), limits));
   BATON_RETURN_IF_ERROR(CheckSizes(attempt, limits));
 
-  if (header.page_hashes_size() > attempt.context_tokens()) {
-    return Invalid("page_hashes size", header.page_hashes_size(), "at most one per full page");
-  }
-  for (const std::string& hash : header.page_hashes()) {
-    if (hash.size() != sizeof(PageHash)) return Invalid("page_hashes length", hash.size(), "32 bytes each");
-    std::memcpy(attempt.page_hashes.emplace_back().data(), hash.data(), hash.size());
+  if (const std::string& root = header.page_hash_root(); !root.empty()) {
+    if (root.size() != sizeof(PageHash)) return Invalid("page_hash_root length", root.size(), "32 bytes or none");
+    if (limits.prefix_cache) std::memcpy(attempt.page_hash_root.emplace().data(), root.data(), root.size());
   }
   return attempt;
 }

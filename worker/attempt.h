@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,7 +26,7 @@ struct Attempt {
   std::vector<TokenId> prompt;
   std::vector<TokenId> prior_output;  // of earlier attempts; output, not prompt
   SamplingParams sampling;
-  std::vector<PageHash> page_hashes;  // of the full pages of prompt + prior output; may be empty
+  std::optional<PageHash> page_hash_root;  // none: shares no pages
 
   // Whose KV a prefill computes.
   int context_tokens() const { return static_cast<int>(prompt.size() + prior_output.size()); }
@@ -39,7 +40,8 @@ struct AttemptLimits {
   std::string numerics_id;
   int vocab_size = 0;
   int max_context_tokens = 0;
-  int pool_tokens = 0;  // pages_total * page_tokens
+  int pool_tokens = 0;       // pages_total * page_tokens
+  bool prefix_cache = true;  // else no request shares pages
 };
 
 // FAILED_PRECONDITION for another protocol version, model or numerics_id; INVALID_ARGUMENT names the field, its value

@@ -115,7 +115,8 @@ AttemptLimits WorkerHost::limits() const {
           .numerics_id = model_->numerics_id(),
           .vocab_size = model_->config().vocab_size,
           .max_context_tokens = model_->config().max_positions,
-          .pool_tokens = static_cast<int>(std::min<uint64_t>(pages * pool_->layout().page_tokens, INT32_MAX))};
+          .pool_tokens = static_cast<int>(std::min<uint64_t>(pages * pool_->layout().page_tokens, INT32_MAX)),
+          .prefix_cache = options_.prefix_cache == "on"};
 }
 
 v1::WorkerStatus WorkerHost::Snapshot() const {

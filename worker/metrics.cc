@@ -53,6 +53,8 @@ WorkerMetrics::WorkerMetrics(const Builder& make)
                                      {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024})),
       step_seconds(make.Seconds("baton_step_seconds", "Duration of a step")),
       prompt_tokens(make.Counter("baton_prompt_tokens_total", "Prompt tokens computed here")),
+      cached_tokens(make.Counter("baton_cached_tokens_total", "Prompt tokens whose pages were here already")),
+      received_tokens(make.Counter("baton_received_tokens_total", "Prompt tokens whose pages were handed over")),
       generated_tokens(make.Counter("baton_generated_tokens_total", "Tokens sampled here")),
       transfer_bytes(make.Counter("baton_kv_transfer_bytes_total", "KV bytes handed over")),
       transfer_failures(

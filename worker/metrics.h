@@ -21,7 +21,9 @@ struct WorkerMetrics {
   prometheus::Histogram& kv_transfer_exposed_seconds;
   prometheus::Histogram& batch_sequences;  // per step
   prometheus::Histogram& step_seconds;
-  prometheus::Counter& prompt_tokens;  // computed here
+  prometheus::Counter& prompt_tokens;    // computed here
+  prometheus::Counter& cached_tokens;    // neither computed nor received, because their pages were here
+  prometheus::Counter& received_tokens;  // handed over by a prefill worker
   prometheus::Counter& generated_tokens;
   prometheus::Counter& transfer_bytes;
   prometheus::Counter& transfer_failures;

@@ -116,6 +116,9 @@ void WorkerOptions::AddTo(OptionSet& set) {
   set.Add("page-tokens", &page_tokens, "tokens per KV page, a power of two", 1, 1024);
   set.Add("kv-memory", &kv_memory, "memory for KV pages");
   set.Add("pages", &pages, "number of KV pages; 0: as many as fit kv-memory", 0, 1 << 28);
+  set.AddChoice(
+      "prefix-cache", &prefix_cache, {"on", "off"},
+      "keep the pages of finished requests while there is room, for requests that begin with the same tokens");
   set.Add("token-budget", &schedule.token_budget, "tokens computed in one step", 1, 1 << 20);
   set.Add("chunk-tokens", &schedule.chunk_tokens, "tokens of one prompt in one step; 0: the token budget", 0, 1 << 20);
   set.Add("max-sequences", &schedule.max_sequences, "sequences in progress at once", 1, 1 << 16);

@@ -32,6 +32,8 @@ struct WorkerOptions {
   ByteSize kv_memory{512ull << 20};
   int pages = 0;  // when set: instead of kv_memory
 
+  std::string prefix_cache = "on";
+
   ScheduleLimits schedule{.chunk_tokens = 0};  // 0: the token budget
   int max_queue = 256;
 

@@ -1,10 +1,14 @@
 #include "worker/sequence.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "common/status_macros.h"
 
 namespace baton {
 
-Sequence::Sequence(Attempt attempt) : attempt_(std::move(attempt)), tokens_(attempt_.prompt) {
+Sequence::Sequence(Attempt attempt, PagePool& pool)
+    : attempt_(std::move(attempt)), tokens_(attempt_.prompt), pool_(pool) {
   tokens_.reserve(attempt_.prompt.size() + attempt_.sampling.max_tokens);
   history_.AddPrompt(attempt_.prompt);
   for (TokenId token : attempt_.prior_output) Append(token);
@@ -25,6 +29,46 @@ void Sequence::AddPages(std::vector<PageRef> pages) {
 void Sequence::DropPages() {
   page_ids_.clear();
   pages_.clear();
+  published_ = 0;
+  kv_tokens_ = cached_tokens_ = 0;
+}
+
+std::span<const PageHash> Sequence::page_names() {
+  if (attempt_.page_hash_root.has_value()) {
+    ExtendPageHashes(*attempt_.page_hash_root, tokens_, pool_.layout().page_tokens, names_);
+  }
+  return names_;
+}
+
+absl::Status Sequence::EnsurePages(int tokens) {
+  const KvLayout& layout = pool_.layout();
+  if (!pages_.empty()) {
+    const int missing = layout.pages_for(tokens) - static_cast<int>(pages_.size());
+    if (missing <= 0) return absl::OkStatus();
+    BATON_ASSIGN_OR_RETURN(std::vector<PageRef> pages, pool_.Allocate(missing));
+    AddPages(std::move(pages));
+    return absl::OkStatus();
+  }
+  const size_t most = (tokens_.size() - 1) / layout.page_tokens;
+  const std::span<const PageHash> names = page_names();
+  BATON_ASSIGN_OR_RETURN(SharedPages shared,
+                         pool_.AllocateShared(names.first(std::min(most, names.size())), layout.pages_for(tokens)));
+  AddPages(std::move(shared.pages));
+  published_ = shared.cached;
+  kv_tokens_ = cached_tokens_ = shared.cached * layout.page_tokens;
+  return absl::OkStatus();
+}
+
+void Sequence::Publish(bool replace) {
+  const size_t full = kv_tokens_ / pool_.layout().page_tokens;
+  if (published_ >= full) return;
+  const std::span<const PageHash> names = page_names();
+  for (; published_ < std::min(full, names.size()); ++published_) {
+    if (!replace && pool_.IsPublished(names[published_])) return;
+    PageRef& page = pages_[published_];
+    page = pool_.Publish(std::move(page), names[published_], published_ == 0 ? nullptr : &pages_[published_ - 1]);
+    page_ids_[published_] = page.id();
+  }
 }
 
 Sequence::End Sequence::EndAfter(TokenId token) const {

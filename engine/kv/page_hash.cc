@@ -2,6 +2,7 @@
 
 #include <cassert>
 #include <cstddef>
+#include <string>
 
 #include "common/sha256.h"
 
@@ -16,32 +17,34 @@ void AppendLittleEndian(T value, std::string& out) {
 
 }  // namespace
 
-std::vector<PageHash> HashPages(std::string_view salt, std::span<const TokenId> tokens, int page_tokens) {
-  assert(page_tokens > 0);
-  std::vector<PageHash> hashes;
-  hashes.reserve(tokens.size() / page_tokens);
-  Sha256 hash;
-  hash.Add(salt);
-  PageHash previous = hash.Finish();
-  std::string content;
-  while (tokens.size() >= static_cast<size_t>(page_tokens)) {
-    content.assign(previous.begin(), previous.end());
-    for (const TokenId token : tokens.first(page_tokens)) AppendLittleEndian(static_cast<uint32_t>(token), content);
-    hash.Add(content);
-    previous = hash.Finish();
-    hashes.push_back(previous);
-    tokens = tokens.subspan(page_tokens);
+PageHash PageHashRoot(std::string_view model, std::string_view adapter, std::string_view tenant) {
+  std::string owner = "baton page hash 1";
+  for (const std::string_view part : {model, adapter, tenant}) {
+    AppendLittleEndian(static_cast<uint64_t>(part.size()), owner);
+    owner.append(part);
   }
-  return hashes;
+  Sha256 hash;
+  hash.Add(owner);
+  return hash.Finish();
 }
 
-std::string PageHashSalt(std::string_view model, std::string_view adapter, std::string_view tenant) {
-  std::string salt = "baton page hash 1";
-  for (const std::string_view part : {model, adapter, tenant}) {
-    AppendLittleEndian(static_cast<uint64_t>(part.size()), salt);
-    salt.append(part);
+void ExtendPageHashes(const PageHash& root, std::span<const TokenId> tokens, int page_tokens,
+                      std::vector<PageHash>& hashes) {
+  assert(page_tokens > 0);
+  const size_t pages = tokens.size() / page_tokens;
+  if (hashes.size() >= pages) return;
+  hashes.reserve(pages);
+  Sha256 hash;
+  std::string content;
+  while (hashes.size() < pages) {
+    const PageHash& previous = hashes.empty() ? root : hashes.back();
+    content.assign(previous.begin(), previous.end());
+    for (const TokenId token : tokens.subspan(hashes.size() * page_tokens, page_tokens)) {
+      AppendLittleEndian(static_cast<uint32_t>(token), content);
+    }
+    hash.Add(content);
+    hashes.push_back(hash.Finish());
   }
-  return salt;
 }
 
 }  // namespace baton

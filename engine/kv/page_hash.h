@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,9 +13,11 @@ namespace baton {
 
 using PageHash = std::array<uint8_t, 32>;
 
-// SHA-256 of each full page of `tokens`, each chained to the one before; the chain starts from `salt` (model, adapter
-// and tenant, each with its length, see PageHashSalt), so that equal hashes mean equal content for the same owner.
-std::vector<PageHash> HashPages(std::string_view salt, std::span<const TokenId> tokens, int page_tokens);
-std::string PageHashSalt(std::string_view model, std::string_view adapter, std::string_view tenant);
+// A chain of SHA-256: each full page's hash is of the one before and the page's tokens. It starts from a root, the hash
+// of who may share (model, adapter and tenant), so that equal hashes mean equal content for the same owner.
+PageHash PageHashRoot(std::string_view model, std::string_view adapter, std::string_view tenant);
+// Appends the hashes of the full pages of `tokens` that `hashes`, those of the first pages, lacks.
+void ExtendPageHashes(const PageHash& root, std::span<const TokenId> tokens, int page_tokens,
+                      std::vector<PageHash>& hashes);
 
 }  // namespace baton

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,7 +12,7 @@
 namespace baton {
 namespace {
 
-enum State : uint8_t { kFree, kUsed, kQuarantined };
+enum State : uint8_t { kFree, kUsed, kCached, kQuarantined };
 
 absl::StatusOr<PoolMemory> AllocateHostMemory(size_t bytes) {
   BATON_ASSIGN_OR_RETURN(HostMemory memory, HostMemory::Allocate(bytes));
@@ -74,35 +75,51 @@ PagePool::PagePool(const KvLayout& layout, uint32_t pages_total, PoolMemory memo
       pages_total_(pages_total),
       memory_(std::move(memory)),
       state_(pages_total, kFree),
+      holders_(pages_total),
+      index_(pages_total),
       free_(pages_total) {}
 
 PagePool::~PagePool() {
-  assert(free_ == pages_total_ && "a PageRef outlives its pool");
+  assert(free_ + index_.evictable_pages() == pages_total_ && "a PageRef outlives its pool");
   if (memory_.release) memory_.release();
 }
 
 absl::StatusOr<std::vector<PageRef>> PagePool::Allocate(int count) {
+  BATON_ASSIGN_OR_RETURN(SharedPages shared, AllocateShared({}, count));
+  return std::move(shared.pages);
+}
+
+absl::StatusOr<SharedPages> PagePool::AllocateShared(std::span<const PageHash> names, int count, int leave) {
   if (count < 0) return absl::InvalidArgumentError(absl::StrCat(count, " KV pages asked for"));
-  std::vector<PageRef> pages;
-  if (count == 0) return pages;
-  pages.reserve(count);
   const MutexLock lock(mutex_);
-  if (static_cast<uint32_t>(count) > free_) {
+  const std::vector<PageId> run = index_.FindRun(names.first(std::min<size_t>(names.size(), count)));
+  int64_t available = int64_t{free_} + index_.evictable_pages();
+  for (const PageId page : run) available -= index_.IsEvictable(page) ? 1 : 0;
+  const int64_t others = count - static_cast<int64_t>(run.size());
+  if (others + leave > available) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(count, " KV pages asked for, ", free_, " of ", pages_total_, " free"));
+        absl::StrCat(others + leave, " KV pages asked for, ", available, " of ", pages_total_, " free"));
   }
-  // From where the last search ended: a run of neighbours, else whatever is free.
+  SharedPages shared;
+  shared.cached = static_cast<int>(run.size());
+  shared.pages.reserve(count);
+  for (const PageId page : run) shared.pages.push_back(HoldPublished(page));
+  if (others > 0) TakeFree(static_cast<uint32_t>(others), shared.pages);
+  return shared;
+}
+
+// From where the last search ended: a run of neighbours, else whatever is free.
+void PagePool::TakeFree(uint32_t count, std::vector<PageRef>& pages) {
+  for (; free_ < count; ++free_) state_[ToIndex(*index_.Evict())] = kFree;
   uint32_t page = FindRun(count);
-  while (pages.size() < static_cast<size_t>(count)) {
-    if (state_[page] == kFree) {
-      state_[page] = kUsed;
-      pages.push_back(PageRef(this, PageId{page}));
-    }
-    page = page + 1 == pages_total_ ? 0 : page + 1;
+  for (uint32_t taken = 0; taken < count; page = page + 1 == pages_total_ ? 0 : page + 1) {
+    if (state_[page] != kFree) continue;
+    state_[page] = kUsed;
+    pages.push_back(Hold(PageId{page}));
+    ++taken;
   }
   free_ -= count;
   next_ = page;
-  return pages;
 }
 
 uint32_t PagePool::FindRun(uint32_t count) const {
@@ -117,12 +134,46 @@ uint32_t PagePool::FindRun(uint32_t count) const {
   return next_;
 }
 
+PageRef PagePool::Hold(PageId page) {
+  ++holders_[ToIndex(page)];
+  return PageRef(this, page);
+}
+
+PageRef PagePool::HoldPublished(PageId page) {
+  uint8_t& state = state_[ToIndex(page)];
+  if (state == kCached) index_.SetUsed(page);
+  state = kUsed;
+  return Hold(page);
+}
+
+PageRef PagePool::Publish(PageRef page, const PageHash& name, const PageRef* parent) {
+  PageRef published;
+  {
+    const MutexLock lock(mutex_);
+    const std::optional<PageId> other = index_.Find(name);
+    if (!other.has_value()) {
+      assert(state_[ToIndex(page.id())] == kUsed && holders_[ToIndex(page.id())] == 1);
+      index_.Insert(page.id(), name, parent == nullptr ? std::nullopt : std::optional(parent->id()));
+      return page;
+    }
+    published = HoldPublished(*other);
+  }
+  page.Reset();
+  return published;
+}
+
+bool PagePool::IsPublished(const PageHash& name) const {
+  const MutexLock lock(mutex_);
+  return index_.Find(name).has_value();
+}
+
 PageCounts PagePool::counts() const {
   const MutexLock lock(mutex_);
+  const uint32_t cached = index_.evictable_pages();
   return {.total = pages_total_,
           .free = free_,
-          .used = pages_total_ - free_ - quarantined_,
-          .cached = 0,
+          .used = pages_total_ - free_ - cached - quarantined_,
+          .cached = cached,
           .quarantined = quarantined_};
 }
 
@@ -130,10 +181,16 @@ void PagePool::Return(PageId page) {
   {
     const MutexLock lock(mutex_);
     uint8_t& state = state_[ToIndex(page)];
-    assert(state != kFree);
+    assert(holders_[ToIndex(page)] > 0);
+    if (--holders_[ToIndex(page)] > 0) return;
     if (state == kQuarantined) --quarantined_;
-    state = kFree;
-    ++free_;
+    if (index_.Contains(page)) {
+      state = kCached;
+      index_.SetIdle(page);
+    } else {
+      state = kFree;
+      ++free_;
+    }
   }
   if (on_free_) on_free_();
 }
@@ -141,7 +198,7 @@ void PagePool::Return(PageId page) {
 void PagePool::Quarantine(PageId page, bool quarantined) {
   const MutexLock lock(mutex_);
   uint8_t& state = state_[ToIndex(page)];
-  assert(state != kFree);
+  assert((state == kUsed || state == kQuarantined) && !index_.Contains(page));
   const uint8_t wanted = quarantined ? kQuarantined : kUsed;
   if (state == wanted) return;
   state = wanted;

@@ -2,9 +2,14 @@
 //
 // Memory is allocated once, in the layout of engine/kv/layout.h; ids index it. Every page is in exactly one state:
 //   free         to be had
-//   used         held by a PageRef: a sequence, or a reservation granted to a writer
-//   cached       kept for its content by the prefix index, to be had when pages run short (none until there is one)
+//   used         held by PageRefs: of a sequence, of a reservation granted to a writer, or, once published, of several
+//                sequences that all read it
+//   cached       published and held by nobody: kept for its content, to be had when free pages run out, those first
+//   that
+//                were used longest ago, though none before those behind it
 //   quarantined  a peer that is silent but not revoked may still write to it (invariant I1): nobody waits for it
+//
+// A published page holds what its name (page_hash.h) says, and nobody writes to it any more.
 //
 // Thread-safe. Nothing here blocks.
 #pragma once
@@ -21,13 +26,15 @@
 #include "absl/status/statusor.h"
 #include "common/mutex.h"
 #include "engine/kv/layout.h"
+#include "engine/kv/page_hash.h"
+#include "engine/kv/prefix_index.h"
 #include "engine/types.h"
 
 namespace baton {
 
 class PagePool;
 
-// Sole owner of one used page; gives it back when destroyed. Outlived by its pool.
+// Holds one used page, alone unless it is published; gives it back when destroyed. Outlived by its pool.
 class PageRef {
  public:
   PageRef() = default;
@@ -38,7 +45,8 @@ class PageRef {
   PageId id() const { return page_; }
   void Reset();
 
-  // The page stays in use but nobody waits for it: counted as quarantined until given back or ended.
+  // The page, which is not published, stays in use but nobody waits for it: counted as quarantined until given back or
+  // ended.
   void SetQuarantined(bool quarantined);
 
  private:
@@ -61,6 +69,12 @@ struct PageCounts {
   uint32_t used = 0;  // quarantined pages are not counted as used
   uint32_t cached = 0;
   uint32_t quarantined = 0;
+  uint32_t available() const { return free + cached; }
+};
+
+struct SharedPages {
+  std::vector<PageRef> pages;
+  int cached = 0;  // so many of them, the first ones, hold their content already
 };
 
 class PagePool {
@@ -82,15 +96,27 @@ class PagePool {
 
   // `count` pages, all or none: RESOURCE_EXHAUSTED with how many there are. Prefers runs of neighbouring ids.
   absl::StatusOr<std::vector<PageRef>> Allocate(int count);
+  // `count` pages, of which the first are the published ones of the longest run of `names` (`count` at most). All or
+  // none: RESOURCE_EXHAUSTED, and nothing counts as used, unless `leave` others stay to be had.
+  absl::StatusOr<SharedPages> AllocateShared(std::span<const PageHash> names, int count, int leave = 0);
+
+  // `page` holds what `name` says; `parent` is the published page before it. Returns what holds this content from now
+  // on: `page`, or, if that was published before, the other page, and `page` goes back.
+  PageRef Publish(PageRef page, const PageHash& name, const PageRef* parent);
+  bool IsPublished(const PageHash& name) const;
   PageCounts counts() const;
 
-  // Called, on the thread that gave a page back, after pages became free. Set once, before the pool is shared.
+  // Called, on the thread that gave a page back, after pages became free or cached. Set once, before the pool is
+  // shared.
   void set_on_free(std::function<void()> on_free) { on_free_ = std::move(on_free); }
 
  private:
   friend class PageRef;
   PagePool(const KvLayout& layout, uint32_t pages_total, PoolMemory memory);
   void Return(PageId page);
+  PageRef Hold(PageId page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  PageRef HoldPublished(PageId page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeFree(uint32_t count, std::vector<PageRef>& pages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Quarantine(PageId page, bool quarantined);
   // The first of `count` free neighbours, or where to start when there are none. `count` is at least 1.
   uint32_t FindRun(uint32_t count) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -100,7 +126,9 @@ class PagePool {
   const PoolMemory memory_;
   std::function<void()> on_free_;
   mutable Mutex mutex_;
-  std::vector<uint8_t> state_ ABSL_GUARDED_BY(mutex_);  // one State (page_pool.cc) per page
+  std::vector<uint8_t> state_ ABSL_GUARDED_BY(mutex_);     // one State (page_pool.cc) per page
+  std::vector<uint32_t> holders_ ABSL_GUARDED_BY(mutex_);  // how many PageRefs each page has
+  PrefixIndex index_ ABSL_GUARDED_BY(mutex_);              // the published pages
   uint32_t free_ ABSL_GUARDED_BY(mutex_) = 0;
   uint32_t quarantined_ ABSL_GUARDED_BY(mutex_) = 0;
   uint32_t next_ ABSL_GUARDED_BY(mutex_) = 0;  // where the search for free pages starts

@@ -32,17 +32,15 @@ class PoolPages final : public handoff::PageSource {
  public:
   explicit PoolPages(PagePool* pool) : pool_(pool) {}
 
-  int free_pages() const override { return int(pool_->counts().free); }
-
-  std::vector<PageId> Allocate(int count) override {
-    absl::StatusOr<std::vector<PageRef>> refs = pool_->Allocate(count);
-    std::vector<PageId> ids;
-    if (!refs.ok()) return ids;
-    for (PageRef& ref : *refs) {
-      ids.push_back(ref.id());
-      held_.emplace(ref.id(), std::move(ref));
+  handoff::GrantedPages Allocate(int count, std::span<const PageHash> names, int leave) override {
+    absl::StatusOr<SharedPages> shared = pool_->AllocateShared(names, count, leave);
+    if (!shared.ok()) return {};
+    handoff::GrantedPages granted{.pages = {}, .cached = shared->cached};
+    for (PageRef& page : shared->pages) {
+      granted.pages.push_back(page.id());
+      held_[page.id()].push_back(std::move(page));
     }
-    return ids;
+    return granted;
   }
 
   void Release(std::span<const PageId> pages) override {
@@ -50,7 +48,7 @@ class PoolPages final : public handoff::PageSource {
   }
 
   void SetQuarantined(std::span<const PageId> pages, bool quarantined) override {
-    for (PageId page : pages) held_.at(page).SetQuarantined(quarantined);
+    for (PageId page : pages) held_.at(page).front().SetQuarantined(quarantined);
   }
 
   // The pages change owner.
@@ -58,8 +56,9 @@ class PoolPages final : public handoff::PageSource {
     std::vector<PageRef> refs;
     for (PageId page : pages) {
       const auto it = held_.find(page);
-      refs.push_back(std::move(it->second));
-      held_.erase(it);
+      refs.push_back(std::move(it->second.back()));
+      it->second.pop_back();
+      if (it->second.empty()) held_.erase(it);
     }
     return refs;
   }
@@ -67,14 +66,16 @@ class PoolPages final : public handoff::PageSource {
   // Those released since the last call: for the caller to destroy when it holds no lock.
   std::vector<PageRef> TakeReleased() { return std::exchange(released_, {}); }
   std::vector<PageRef> TakeAll() {
-    for (auto& [id, ref] : held_) released_.push_back(std::move(ref));
+    for (auto& [id, refs] : held_) {
+      for (PageRef& ref : refs) released_.push_back(std::move(ref));
+    }
     held_.clear();
     return TakeReleased();
   }
 
  private:
   PagePool* const pool_;
-  absl::flat_hash_map<PageId, PageRef> held_;
+  absl::flat_hash_map<PageId, std::vector<PageRef>> held_;  // several of a page that several attempts share
   std::vector<PageRef> released_;
 };
 
@@ -197,6 +198,7 @@ void ReceiverEndpoint::Carry(handoff::Receiver::Action action, Effects* effects)
         .key = received->key,
         .pages = pages_.Take(received->pages),
         .tokens = received->tokens,
+        .cached_tokens = received->cached_pages * layout_.page_tokens,
         .first_token = received->first_token,
     });
     effects->callbacks.push_back([this, sequence] { events_.on_received(std::move(*sequence)); });

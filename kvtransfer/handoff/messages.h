@@ -14,7 +14,6 @@
 // Messages of one connection arrive in the order sent. Puts are not ordered with them.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -22,6 +21,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "engine/kv/page_hash.h"
 #include "engine/types.h"
 #include "kvtransfer/peer.h"
 
@@ -29,8 +29,8 @@ namespace baton::handoff {
 
 struct Reserve {
   AttemptKey key;
-  int tokens = 0;                                    // whose KV will be handed over
-  std::vector<std::array<uint8_t, 32>> page_hashes;  // of the prompt's full pages
+  int tokens = 0;                     // whose KV will be handed over
+  std::vector<PageHash> page_hashes;  // of the prompt's full pages
   bool operator==(const Reserve&) const = default;
 };
 

@@ -82,6 +82,7 @@ void Receiver::Receive(PeerId peer, const Reserve& reserve, PageSource& pages, A
   }
   it->second.peer = peer;
   it->second.tokens = reserve.tokens;
+  it->second.page_hashes = reserve.page_hashes;
   if (draining_) {
     return Refuse(it, RefuseReason::kDraining, absl::UnavailableError("the decode worker is draining"), out);
   }
@@ -121,11 +122,12 @@ void Receiver::Receive(PeerId peer, const Commit& commit, PageSource& pages, Act
   out->emplace_back(Send{peer, Committed{commit.key, error}});
   if (error.empty()) {
     attempt.state = State::kReceived;
-    out->emplace_back(Received{commit.key, std::move(attempt.pages), commit.tokens, commit.first_token});
-    attempt.pages.clear();
+    GrantedPages granted = std::exchange(attempt.granted, {});
+    out->emplace_back(
+        Received{commit.key, std::move(granted.pages), commit.tokens, granted.cached, commit.first_token});
     return;
   }
-  pages.Release(attempt.pages);
+  pages.Release(attempt.granted.pages);
   Erase(it);
   if (!revoking) out->emplace_back(Failed{commit.key, absl::DataLossError(error)});
 }
@@ -134,7 +136,7 @@ void Receiver::Receive(PeerId peer, const Aborted& aborted, PageSource& pages, A
   const auto it = FindReserved(aborted.key, peer);
   if (it == attempts_.end() || it->second.state == State::kReceived) return;
   const bool revoking = it->second.state == State::kRevoking;
-  if (Holds(it->second)) pages.Release(it->second.pages);
+  if (Holds(it->second)) pages.Release(it->second.granted.pages);
   Erase(it);
   if (revoking) return;
   if (aborted.reason == AbortReason::kFinished) {
@@ -151,7 +153,7 @@ std::string Receiver::CommitError(const Attempt& attempt, const Commit& commit) 
   }
   uint64_t sum = 0;
   for (int layer = 0; layer < config_.layers; ++layer) {
-    for (size_t i = 0; i + 1 < attempt.pages.size(); ++i) sum += BlockTag(layer, attempt.pages[i]);
+    for (const PageId page : attempt.wanted_pages()) sum += BlockTag(layer, page);
   }
   if (commit.tag != CommitTag(commit.key, commit.tokens, sum)) {
     return "Commit.tag does not fit the grant: not every page was put, or not where it belongs";
@@ -182,7 +184,7 @@ void Receiver::SetSilent(PeerId peer, bool silent, PageSource& pages) {
   if (is_silent == silent) return;
   is_silent = silent;
   for (const auto& [key, attempt] : attempts_) {
-    if (Holds(attempt) && attempt.peer == peer) pages.SetQuarantined(attempt.pages, silent);
+    if (Holds(attempt) && attempt.peer == peer) pages.SetQuarantined(attempt.own_pages(), silent);
   }
 }
 
@@ -195,7 +197,7 @@ void Receiver::ForgetPeer(PeerId peer, const absl::Status& why, PageSource& page
       ++it;
       continue;
     }
-    if (Holds(attempt)) pages.Release(attempt.pages);
+    if (Holds(attempt)) pages.Release(attempt.granted.pages);
     if (attempt.state != State::kRevoking) {
       out->emplace_back(
           Failed{it->first, absl::UnavailableError(absl::StrCat("the prefill worker is lost: ", why.message()))});
@@ -249,17 +251,15 @@ void Receiver::RefuseUnservable(Actions* out) {
 
 bool Receiver::Grant(Attempts::iterator it, int leave, PageSource& pages, Actions* out) {
   Attempt& attempt = it->second;
-  const int64_t needed = PagesNeeded(attempt.tokens);
-  if (pages.free_pages() - needed < leave) return false;
-  std::vector<PageId> allocated = pages.Allocate(int(needed));
-  if (allocated.empty()) return false;  // somebody else was faster
+  GrantedPages granted = pages.Allocate(int(PagesNeeded(attempt.tokens)), attempt.page_hashes, leave);
+  if (granted.pages.empty()) return false;
   attempt.state = State::kGranted;
   attempt.bypassed = 0;
-  attempt.pages = std::move(allocated);
-  Granted granted{it->first, {attempt.pages.begin(), attempt.pages.end() - 1}, {}};
-  // Nothing of the prompt is here already: every page is wanted.
-  for (size_t i = 0; i < granted.pages.size(); ++i) granted.wanted.push_back(int(i));
-  out->emplace_back(Send{attempt.peer, std::move(granted)});
+  attempt.page_hashes.clear();
+  attempt.granted = std::move(granted);
+  Granted message{it->first, {attempt.granted.pages.begin(), attempt.granted.pages.end() - 1}, {}};
+  for (int i = attempt.granted.cached; i < int(message.pages.size()); ++i) message.wanted.push_back(i);
+  out->emplace_back(Send{attempt.peer, std::move(message)});
   return true;
 }
 
@@ -271,7 +271,7 @@ bool Receiver::Silent(PeerId peer) const {
 bool Receiver::MayWrite(PeerId peer, StreamId stream, uint32_t first, uint32_t count) const {
   for (const auto& [key, attempt] : attempts_) {
     if (!Holds(attempt) || attempt.peer != peer || StreamOf(key) != stream) continue;
-    const auto writable = std::span(attempt.pages).first(attempt.pages.size() - 1);
+    const std::span<const PageId> writable = attempt.wanted_pages();
     const auto inside = std::count_if(writable.begin(), writable.end(), [&](PageId page) {
       return ToIndex(page) >= first && ToIndex(page) - first < count;
     });
@@ -318,7 +318,7 @@ int Receiver::SequenceCount() const {
 int Receiver::QuarantinedPages() const {
   size_t pages = 0;
   for (const auto& [key, attempt] : attempts_) {
-    if (Holds(attempt) && Silent(attempt.peer)) pages += attempt.pages.size();
+    if (Holds(attempt) && Silent(attempt.peer)) pages += attempt.own_pages().size();
   }
   return int(pages);
 }

@@ -33,6 +33,9 @@
 // writer sends after its flush, and the transport's word that the peer is revoked. While their peer is silent they are
 // in quarantine; no timer frees them.
 //
+// Pages that hold the beginning of the prompt already are part of a grant without being wanted. They are shared: the
+// writer may not write them, and they are never in quarantine.
+//
 // Grants are all or nothing: the prompt's pages, one to grow into, and a batch slot, leaving some pages for the growth
 // of the sequences there are. One FIFO serves all writers; a reservation that fits may pass older ones that do not,
 // each of them max_bypass times at most. Reservations of silent peers neither advance nor hold others up.
@@ -42,6 +45,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -104,6 +108,7 @@ class Receiver {
     AttemptKey key;
     std::vector<PageId> pages;
     int tokens = 0;
+    int cached_pages = 0;  // the first so many of `pages` were not put
     TokenId first_token = 0;
   };
   struct Failed {
@@ -150,15 +155,20 @@ class Receiver {
   using Actions = std::vector<Action>;
   struct Attempt {
     State state = State::kOpen;
-    PeerId peer{};              // from queued on
-    int tokens = 0;             // from queued on
-    int bypassed = 0;           // how often a younger one was granted while this waited
-    std::vector<PageId> pages;  // while granted or revoking; the last one is not for the writer
+    PeerId peer{};                      // from queued on
+    int tokens = 0;                     // from queued on
+    int bypassed = 0;                   // how often a younger one was granted while this waited
+    std::vector<PageHash> page_hashes;  // while queued
+    GrantedPages granted;               // while granted or revoking; the last page is not for the writer
 
+    // Not shared: those that the writer puts, and the last one.
+    std::span<const PageId> own_pages() const { return std::span(granted.pages).subspan(granted.cached); }
+    std::span<const PageId> wanted_pages() const { return own_pages().first(own_pages().size() - 1); }
     bool operator==(const Attempt&) const = default;
     template <typename H>
     friend H AbslHashValue(H h, const Attempt& a) {
-      return H::combine(std::move(h), a.state, a.peer, a.tokens, a.bypassed, a.pages);
+      return H::combine(std::move(h), a.state, a.peer, a.tokens, a.bypassed, a.page_hashes, a.granted.pages,
+                        a.granted.cached);
     }
   };
   using Attempts = std::map<AttemptKey, Attempt>;

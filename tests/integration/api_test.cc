@@ -105,6 +105,19 @@ TEST_F(ApiTest, AStopTokenEndsTheAnswerUnlessMinTokensForbidsIt) {
   EXPECT_GE(longer.answer.token_ids.size(), 20);
 }
 
+TEST_F(ApiTest, TheNextTurnOfAChatReportsWhatWasCached) {
+  v1::GenerateRequest request = ChatRequest("Please count from 29 to 40, and tell me then what a block table is.");
+  const Reply first = Generate(request);
+  ASSERT_TRUE(Succeeded(first));
+  const Reply again = Generate(request);
+  ASSERT_TRUE(Succeeded(again));
+  EXPECT_EQ(again.answer, first.answer);
+  const uint32_t prompt = first.finish.usage().prompt_tokens();
+  EXPECT_EQ(again.finish.usage().cached_prompt_tokens(), (prompt - 1) / 16 * 16);
+  ASSERT_EQ(again.finish.attempts_size(), 1);
+  EXPECT_LT(again.finish.attempts(0).kv_bytes(), first.finish.attempts(0).kv_bytes());
+}
+
 TEST_F(ApiTest, AnAnswerOfOneTokenNeedsNoHandoff) {
   const Reply reply = Generate(GreedyRequest(GoldenCases()[0].prompt, 1));
 

@@ -279,7 +279,7 @@ absl::StatusOr<v1::WorkerStatus> Cluster::WorkerStatus(const std::string& name) 
 absl::Status Cluster::IdleByStatus(Worker& worker) {
   BATON_ASSIGN_OR_RETURN(const v1::WorkerStatus status, WorkerStatus(worker.spec.name));
   const v1::WorkerLoad& load = status.load();
-  if (load.pages_used() == load.pages_cached() && load.pages_quarantined() == 0 && load.running_sequences() == 0 &&
+  if (load.pages_used() == 0 && load.pages_quarantined() == 0 && load.running_sequences() == 0 &&
       load.waiting_requests() == 0) {
     return absl::OkStatus();
   }
@@ -289,14 +289,13 @@ absl::Status Cluster::IdleByStatus(Worker& worker) {
 absl::Status Cluster::IdleByMetrics(Worker& worker) {
   BATON_ASSIGN_OR_RETURN(const MetricsPage page, MetricsPage::Fetch(worker.metrics_port));
   const double used = page.Sum("baton_pages", {{"state", "used"}});
-  const double cached = page.Sum("baton_pages", {{"state", "cached"}});
   const double quarantined = page.Sum("baton_pages", {{"state", "quarantined"}});
   const double running = page.Sum("baton_running_sequences");
   const double waiting = page.Sum("baton_waiting_sequences");
-  if (used == cached && quarantined == 0 && running == 0 && waiting == 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat(worker.spec.name, "'s metrics: pages used ", used, ", cached ",
-                                                    cached, ", quarantined ", quarantined, "; sequences running ",
-                                                    running, ", waiting ", waiting));
+  if (used == 0 && quarantined == 0 && running == 0 && waiting == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(worker.spec.name, "'s metrics: pages used ", used, ", quarantined ",
+                                                    quarantined, "; sequences running ", running, ", waiting ",
+                                                    waiting));
 }
 
 absl::Status Cluster::WaitIdle(absl::Duration timeout) {

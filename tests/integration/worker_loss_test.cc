@@ -16,7 +16,9 @@ constexpr int kAtOnce = 8;
 class WorkerLossTest : public ClusterTest {
  protected:
   static void SetUpTestSuite() {
-    StartCluster({.workers = {Prefill("p0"), Prefill("p1"), Decode("d0"), Decode("d1")}});
+    // The same prompts come again and again, and take their time each time.
+    StartCluster({.workers = {Prefill("p0"), Prefill("p1"), Decode("d0"), Decode("d1")},
+                  .worker_flags = {"--prefix-cache=off"}});
   }
 
   // Half of the prompts have 1102 tokens, and the other half's answers are long: at any moment some are being computed

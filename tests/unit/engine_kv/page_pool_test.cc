@@ -163,6 +163,79 @@ TEST(PageRefTest, QuarantinedPagesAreNeitherFreeNorUsed) {
   PageRef().SetQuarantined(true);
 }
 
+PageHash NameOf(int letter) { return {static_cast<uint8_t>(letter)}; }
+
+// Publishes `count` new pages as "a", "b", ... behind each other.
+std::vector<PageRef> PublishChain(PagePool& pool, int count) {
+  std::vector<PageRef> pages = *pool.Allocate(count);
+  for (int i = 0; i < count; ++i) {
+    pages[i] = pool.Publish(std::move(pages[i]), NameOf('a' + i), i == 0 ? nullptr : &pages[i - 1]);
+  }
+  return pages;
+}
+
+TEST(PublishedPagesTest, AreSharedThenCachedThenGoneWhenPagesRunOut) {
+  const auto pool = NewPool(6);
+  std::vector<PageRef> chain = PublishChain(*pool, 3);
+  const std::vector<uint32_t> ids = Ids(chain);
+  const std::vector<PageHash> names = {NameOf('a'), NameOf('b'), NameOf('x')};
+  {
+    ASSERT_OK_AND_ASSIGN(const SharedPages shared, pool->AllocateShared(names, 4));
+    EXPECT_EQ(shared.cached, 2);
+    EXPECT_EQ(shared.pages[0].id(), chain[0].id());
+    EXPECT_EQ(shared.pages[1].id(), chain[1].id());
+    EXPECT_EQ(pool->counts().used, 5u);
+    chain.clear();
+    EXPECT_EQ(pool->counts().used, 4u) << "two of them are held by the other one, too";
+    EXPECT_EQ(pool->counts().cached, 1u);
+  }
+  EXPECT_EQ(pool->counts().cached, 3u);
+  EXPECT_EQ(pool->counts().free, 3u);
+
+  ASSERT_OK_AND_ASSIGN(std::vector<PageRef> four, pool->Allocate(4));
+  EXPECT_EQ(pool->counts().cached, 2u);
+  EXPECT_TRUE(pool->IsPublished(NameOf('b')));
+  EXPECT_FALSE(pool->IsPublished(NameOf('c'))) << "the last of the chain goes first";
+  EXPECT_TRUE(Fails(pool->Allocate(3), absl::StatusCode::kResourceExhausted, "2 of 6 free"));
+  ASSERT_OK_AND_ASSIGN(const std::vector<PageRef> rest, pool->Allocate(2));
+  EXPECT_EQ(pool->counts().cached, 0u);
+  EXPECT_FALSE(pool->IsPublished(NameOf('a')));
+}
+
+TEST(PublishedPagesTest, WhatDoesNotFitTakesNothing) {
+  const auto pool = NewPool(4);
+  PublishChain(*pool, 2);
+  const std::vector<PageHash> names = {NameOf('a'), NameOf('b')};
+  // Two cached ones are part of it: two others remain, and shall.
+  EXPECT_TRUE(Fails(pool->AllocateShared(names, 4, /*leave=*/1), absl::StatusCode::kResourceExhausted, "2 of 4 free"));
+  EXPECT_EQ(pool->counts().cached, 2u);
+  ASSERT_OK_AND_ASSIGN(const SharedPages all, pool->AllocateShared(names, 4));
+  EXPECT_EQ(all.cached, 2);
+  ASSERT_OK_AND_ASSIGN(const SharedPages again, pool->AllocateShared(names, 1));
+  EXPECT_EQ(again.pages.size(), 1u);
+}
+
+TEST(PublishedPagesTest, TheFirstOneToPublishAContentKeepsIt) {
+  const auto pool = NewPool(4);
+  const std::vector<PageRef> chain = PublishChain(*pool, 1);
+  std::vector<PageRef> late = *pool->Allocate(1);
+  PageRef published = pool->Publish(std::move(late[0]), NameOf('a'), nullptr);
+  EXPECT_EQ(published.id(), chain[0].id());
+  EXPECT_EQ(pool->counts().used, 1u) << "the other page went back";
+}
+
+TEST(PublishedPagesTest, CachedPagesAreAnnouncedAsFree) {
+  const auto pool = NewPool(2);
+  int calls = 0;
+  pool->set_on_free([&] { ++calls; });
+  std::vector<PageRef> chain = PublishChain(*pool, 1);
+  ASSERT_OK_AND_ASSIGN(SharedPages shared, pool->AllocateShared(std::vector{NameOf('a')}, 1));
+  chain.clear();
+  EXPECT_EQ(calls, 0);
+  shared.pages.clear();
+  EXPECT_EQ(calls, 1);
+}
+
 TEST(PagePoolTest, SaysWhenPagesBecameFreeAndMayBeCalledBackThen) {
   const auto pool = NewPool(2);
   std::vector<uint32_t> free_seen;

@@ -27,23 +27,30 @@ AttemptKey Key(uint64_t request, uint32_t attempt = 1) { return {.request = {0, 
 class FakePages final : public PageSource {
  public:
   explicit FakePages(int total) : total_(total) {}
-  int free_pages() const override { return total_ - int(used_.size()); }
-  std::vector<PageId> Allocate(int count) override {
-    std::vector<PageId> pages;
-    if (free_pages() < count) return pages;
-    for (uint32_t i = 0; int(pages.size()) < count; ++i) {
-      if (used_.insert(i).second) pages.push_back(PageId{i});
+  int free_pages() const { return total_ - int(used_.size()); }
+  GrantedPages Allocate(int count, std::span<const PageHash> names, int leave) override {
+    GrantedPages granted;
+    for (const PageHash& name : names) {
+      if (!cached_.contains(name)) break;
+      granted.pages.push_back(cached_.at(name));
     }
-    return pages;
+    granted.cached = int(granted.pages.size());
+    if (free_pages() < count - granted.cached + leave) return {};
+    for (uint32_t i = 0; int(granted.pages.size()) < count; ++i) {
+      if (used_.insert(i).second) granted.pages.push_back(PageId{i});
+    }
+    return granted;
   }
   void Release(std::span<const PageId> pages) override {
     for (PageId page : pages) {
+      if (IsCached(page)) continue;
       EXPECT_EQ(used_.erase(ToIndex(page)), 1u);
       quarantined_.erase(ToIndex(page));
     }
   }
   void SetQuarantined(std::span<const PageId> pages, bool quarantined) override {
     for (PageId page : pages) {
+      EXPECT_FALSE(IsCached(page)) << "others read it";
       if (quarantined) {
         quarantined_.insert(ToIndex(page));
       } else {
@@ -52,9 +59,16 @@ class FakePages final : public PageSource {
     }
   }
   int quarantined() const { return int(quarantined_.size()); }
+  // `page`, which is not of `total`, holds what `name` says.
+  void SetCached(const PageHash& name, PageId page) { cached_[name] = page; }
 
  private:
+  bool IsCached(PageId page) const {
+    return std::any_of(cached_.begin(), cached_.end(), [&](const auto& entry) { return entry.second == page; });
+  }
+
   int total_;
+  std::map<PageHash, PageId> cached_;
   std::set<uint32_t> used_;
   std::set<uint32_t> quarantined_;
 };
@@ -133,7 +147,7 @@ class ReceiverTest : public ::testing::Test {
   static Commit CommitOf(const Granted& grant) {
     uint64_t sum = 0;
     for (int layer : {0, 1}) {
-      for (PageId page : grant.pages) sum += BlockTag(layer, page);
+      for (const int index : grant.wanted) sum += BlockTag(layer, grant.pages[size_t(index)]);
     }
     const int tokens = int(grant.pages.size());
     return {grant.key, tokens, 5, CommitTag(grant.key, tokens, sum)};
@@ -143,6 +157,34 @@ class ReceiverTest : public ::testing::Test {
   FakePages pages_{10};
   std::vector<Receiver::Action> last_;
 };
+
+TEST_F(ReceiverTest, PagesThatAreHereAlreadyAreNeitherWantedNorWritable) {
+  pages_.SetCached({'a'}, PageId{20});
+  pages_.SetCached({'b'}, PageId{21});
+  ASSERT_OK(receiver_.Open(Key(1)));
+  EXPECT_THAT(From(kAnn, Reserve{Key(1), 4, {{'a'}, {'b'}, {'x'}}}), ElementsAre("1:Granted"));
+  const Granted grant = LastGrant();
+  ASSERT_EQ(grant.pages.size(), 4u);
+  EXPECT_EQ(grant.pages[0], PageId{20});
+  EXPECT_THAT(grant.wanted, ElementsAre(2, 3));
+  EXPECT_FALSE(receiver_.MayWrite(kAnn, StreamOf(Key(1)), 20, 1));
+  EXPECT_TRUE(receiver_.MayWrite(kAnn, StreamOf(Key(1)), ToIndex(grant.pages[2]), 1));
+
+  Silent(kAnn);  // FakePages watches that no shared page is in quarantine
+  EXPECT_EQ(pages_.quarantined(), 3);
+  Alive(kAnn);
+  EXPECT_THAT(From(kAnn, CommitOf(grant)), ElementsAre("1:Committed", "1:received"));
+  EXPECT_EQ(std::get<Receiver::Received>(last_.back()).cached_pages, 2);
+}
+
+TEST_F(ReceiverTest, APromptThatIsHereAlreadyNeedsNoPut) {
+  pages_.SetCached({'a'}, PageId{20});
+  ASSERT_OK(receiver_.Open(Key(1)));
+  EXPECT_THAT(From(kAnn, Reserve{Key(1), 1, {{'a'}}}), ElementsAre("1:Granted"));
+  const Granted grant = LastGrant();
+  EXPECT_THAT(grant.wanted, IsEmpty());
+  EXPECT_THAT(From(kAnn, CommitOf(grant)), ElementsAre("1:Committed", "1:received"));
+}
 
 TEST_F(ReceiverTest, GrantsThePromptAndOnePageToGrowIntoAndHandsThemOverAtCommit) {
   EXPECT_THAT(Reserving(kAnn, 1, 3), ElementsAre("1:Granted"));

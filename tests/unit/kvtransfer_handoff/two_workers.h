@@ -162,7 +162,7 @@ class DecodeSide {
     const HandoffReceiver::Load load = receiver_->load();
     const PageCounts counts = pool_->counts();
     return load.queued == 0 && load.granted == 0 && load.revoking == 0 && load.received == 0 &&
-           counts.free == counts.total;
+           counts.available() == counts.total;
   }
 
  private:
@@ -264,7 +264,7 @@ class PrefillSide {
     });
   }
 
-  bool IsEmpty() { return pool_->counts().free == pool_->counts().total; }
+  bool IsEmpty() { return pool_->counts().available() == pool_->counts().total; }
 
  private:
   // Pages go back when the handoff has ended and Put is done with them. Their memory is overwritten: whatever still

@@ -63,8 +63,8 @@ std::string Step::ToString() const { return absl::StrCat(handoff::Name(kind), " 
 
 int ModelPool::free_pages() const { return int(std::count(used_.begin(), used_.end(), false)); }
 
-std::vector<PageId> ModelPool::Allocate(int count) {
-  if (free_pages() < count) return {};
+GrantedPages ModelPool::Allocate(int count, std::span<const PageHash> /*names*/, int leave) {
+  if (free_pages() < count + leave) return {};
   std::vector<PageId> pages;
   for (int i = 0; i < kPages && int(pages.size()) < count; ++i) {
     if (used_[size_t(i)]) continue;
@@ -75,7 +75,7 @@ std::vector<PageId> ModelPool::Allocate(int count) {
     used_[ToIndex(pages.back())] = false;
     pages.back() = pages.front();
   }
-  return pages;
+  return {.pages = std::move(pages)};
 }
 
 void ModelPool::Release(std::span<const PageId> pages) {

@@ -102,8 +102,8 @@ struct Step {
 // Which pages are free. Notes misuse instead of failing, so that the explorer can report how it came about.
 class ModelPool final : public PageSource {
  public:
-  int free_pages() const override;
-  std::vector<PageId> Allocate(int count) override;
+  int free_pages() const;
+  GrantedPages Allocate(int count, std::span<const PageHash> names, int leave) override;
   void Release(std::span<const PageId> pages) override;
   void SetQuarantined(std::span<const PageId> pages, bool quarantined) override;
 

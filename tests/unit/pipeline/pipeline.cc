@@ -7,6 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "tests/status_matchers.h"
+#include "tests/tiny_models.h"
 
 namespace baton::testing {
 namespace {
@@ -111,10 +112,19 @@ class AttemptRun {
   Outcome On(const v1::PrefillEvent& event) {
     if (event.has_first_token()) return OnToken(event.first_token());
     if (event.has_finished()) return End::kFinished;
+    prefill_over_ = event.has_handed_over() || event.has_failed();
+    if (event.has_handed_over()) {
+      answer_.cached_tokens = event.handed_over().cached_prompt_tokens();
+      answer_.kv_bytes = event.handed_over().kv_bytes();
+    }
+    if (prefill_over_ && finished_) return End::kFinished;
     if (event.has_failed()) return OnFailed(event.failed());
     return std::nullopt;
   }
   Outcome On(const v1::DecodeEvent& event) {
+    if (event.has_started() && placement_.prefill == nullptr) {
+      answer_.cached_tokens = event.started().cached_prompt_tokens();
+    }
     if (event.has_accepted() && placement_.prefill != nullptr) {
       submitted_ = true;
       placement_.prefill->Submit(attempt_, decode_.target(), std::make_shared<InboxSink<v1::PrefillEvent>>(inbox_));
@@ -122,7 +132,11 @@ class AttemptRun {
     for (const v1::TokenEvent& token : event.tokens().tokens()) {
       if (const Outcome outcome = OnToken(token); outcome.has_value()) return outcome;
     }
-    if (event.has_finished()) return End::kFinished;
+    if (event.has_finished()) {
+      finished_ = true;
+      // What was handed over is part of the answer; the decode worker may have been faster than the word of it.
+      return submitted_ && !prefill_over_ ? std::nullopt : Outcome(End::kFinished);
+    }
     if (event.has_failed()) return OnFailed(event.failed());
     return std::nullopt;
   }
@@ -153,6 +167,8 @@ class AttemptRun {
   const Attempt& attempt_;
   Answer& answer_;
   bool submitted_ = false;
+  bool prefill_over_ = false;
+  bool finished_ = false;
   const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
 };
 
@@ -173,7 +189,7 @@ Node::Node(std::string name, const NodeOptions& options)
 
 bool Node::BecomesEmpty() {
   const absl::Time deadline = absl::Now() + kDeadline;
-  while (pool_->counts().free != pool_->pages_total()) {
+  while (pool_->counts().available() != pool_->pages_total()) {
     if (absl::Now() > deadline) return false;
     absl::SleepFor(absl::Milliseconds(5));
   }
@@ -277,6 +293,7 @@ Answer Serve(const Placement& placement, const Request& request) {
   attempt.arrival = absl::Now();
   attempt.prompt = request.prompt;
   attempt.sampling = request.sampling;
+  if (request.shares_pages) attempt.page_hash_root = PageHashRoot("model", "", "");
   for (answer.attempts = 1; answer.attempts <= kMaxAttempts; ++answer.attempts) {
     attempt.key.attempt = answer.attempts;
     attempt.prior_output = answer.tokens;
@@ -296,6 +313,32 @@ std::vector<Answer> ServeAll(const Placement& placement, const std::vector<Reque
   }
   for (std::thread& caller : callers) caller.join();
   return answers;
+}
+
+NodeOptions TinyNode(int pages) {
+  return {.model_folder = TinyModel("llama_gqa").string(),
+          .pages = pages,
+          .schedule = {.token_budget = 512, .chunk_tokens = 512, .max_sequences = 64}};
+}
+
+std::vector<Answer> AnswersAlone(std::vector<Request> requests) {
+  DecodeNode node("reference", TinyNode());
+  std::vector<Answer> answers;
+  for (Request& request : requests) {
+    request.shares_pages = false;
+    answers.push_back(Serve({.decode = {&node}}, request));
+    EXPECT_EQ(answers.back().cached_tokens, 0u);
+  }
+  EXPECT_EQ(node.pool().counts().cached, 0u);
+  return answers;
+}
+
+void ExpectSame(const std::vector<Answer>& answers, const std::vector<Answer>& reference) {
+  ASSERT_EQ(answers.size(), reference.size());
+  for (size_t i = 0; i < answers.size(); ++i) {
+    EXPECT_EQ(answers[i].error, "") << "request " << i;
+    EXPECT_TRUE(answers[i].SameBits(reference[i])) << "request " << i << ", attempts " << answers[i].attempts;
+  }
 }
 
 std::vector<Request> MixedRequests(int count, int vocab_size, int max_prompt, int max_output) {

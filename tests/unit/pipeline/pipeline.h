@@ -85,6 +85,7 @@ class DecodeNode : public Node {
 struct Request {
   std::vector<TokenId> prompt;
   SamplingParams sampling;
+  bool shares_pages = true;
 };
 
 struct Answer {
@@ -92,7 +93,9 @@ struct Answer {
   std::vector<SampledToken> logprobs;  // one per token when asked for
   int attempts = 0;
   int preemptions = 0;
-  std::string error;  // empty: finished
+  uint32_t cached_tokens = 0;  // by the worker that computed the prompt, in the last attempt
+  uint64_t kv_bytes = 0;       // handed over in the last attempt
+  std::string error;           // empty: finished
 
   bool SameBits(const Answer& other) const;
 };
@@ -110,6 +113,14 @@ struct Placement {
 Answer Serve(const Placement& placement, const Request& request);
 // All at once, a thread each.
 std::vector<Answer> ServeAll(const Placement& placement, const std::vector<Request>& requests);
+
+// What each request is answered when nothing else runs, nothing is handed over and no pages are shared.
+std::vector<Answer> AnswersAlone(std::vector<Request> requests);
+void ExpectSame(const std::vector<Answer>& answers, const std::vector<Answer>& reference);
+
+// A node with a tiny model.
+inline constexpr int kTinyVocab = 64;
+NodeOptions TinyNode(int pages = 256);
 
 // A mix of greedy and seeded requests, with penalties, logprobs and biases; the same for the same arguments.
 std::vector<Request> MixedRequests(int count, int vocab_size, int max_prompt, int max_output);

@@ -13,40 +13,22 @@
 
 #include "absl/time/clock.h"
 #include "tests/status_matchers.h"
-#include "tests/tiny_models.h"
 
 namespace baton::testing {
 namespace {
 
-constexpr int kVocab = 64;
-
 NodeOptions Options(int pages = 256, int chunk = 512) {
-  return {.model_folder = TinyModel("llama_gqa").string(),
-          .pages = pages,
-          .schedule = {.token_budget = std::max(chunk, 8), .chunk_tokens = chunk, .max_sequences = 64}};
-}
-
-// What each request is answered when nothing else runs and nothing is handed over.
-std::vector<Answer> ReferenceAnswers(const std::vector<Request>& requests) {
-  DecodeNode node("reference", Options());
-  std::vector<Answer> answers;
-  for (const Request& request : requests) answers.push_back(Serve({.decode = {&node}}, request));
-  return answers;
-}
-
-void ExpectSame(const std::vector<Answer>& answers, const std::vector<Answer>& reference) {
-  ASSERT_EQ(answers.size(), reference.size());
-  for (size_t i = 0; i < answers.size(); ++i) {
-    EXPECT_EQ(answers[i].error, "") << "request " << i;
-    EXPECT_TRUE(answers[i].SameBits(reference[i])) << "request " << i << ", attempts " << answers[i].attempts;
-  }
+  NodeOptions options = TinyNode(pages);
+  options.schedule.chunk_tokens = chunk;
+  options.schedule.token_budget = std::max(chunk, 8);
+  return options;
 }
 
 class PipelineTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    requests_ = new std::vector<Request>(MixedRequests(40, kVocab, 70, 40));
-    reference_ = new std::vector<Answer>(ReferenceAnswers(*requests_));
+    requests_ = new std::vector<Request>(MixedRequests(40, kTinyVocab, 70, 40));
+    reference_ = new std::vector<Answer>(AnswersAlone(*requests_));
   }
   static void TearDownTestSuite() {
     delete requests_;

@@ -103,12 +103,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"stop", [](H& h) { h.mutable_sampling()->add_stop_token_ids(-5); }, kInvalid,
                 "sampling.stop_token_ids is -5"},
         Refusal{"logprobs", [](H& h) { h.mutable_sampling()->set_logprobs(21); }, kInvalid, "sampling.logprobs is 21"},
-        Refusal{"hash", [](H& h) { h.add_page_hashes("abc"); }, kInvalid, "page_hashes length is 3"},
-        Refusal{"hashes",
-                [](H& h) {
-                  for (int i = 0; i < 5; ++i) h.add_page_hashes(std::string(32, 'x'));
-                },
-                kInvalid, "page_hashes size is 5"}),
+        Refusal{"root", [](H& h) { h.set_page_hash_root("abc"); }, kInvalid, "page_hash_root length is 3"}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

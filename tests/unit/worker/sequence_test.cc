@@ -14,8 +14,31 @@ Attempt MakeAttempt(std::vector<TokenId> prompt, std::vector<TokenId> prior, uin
   return attempt;
 }
 
+// Pages of 4 tokens.
+std::unique_ptr<PagePool> NewPool(uint32_t pages) {
+  return *PagePool::Create({.layers = 1, .kv_heads = 1, .head_dim = 8, .page_tokens = 4}, pages);
+}
+
+class SharingTest : public ::testing::Test {
+ protected:
+  Sequence MakeSequence(std::vector<TokenId> prompt, const char* tenant = "") {
+    Attempt attempt = MakeAttempt(std::move(prompt), {}, 100);
+    attempt.page_hash_root = PageHashRoot("model", "", tenant);
+    return {std::move(attempt), *pool_};
+  }
+  // Takes pages for all tokens and computes them.
+  static void Compute(Sequence& sequence, bool replace = true) {
+    ASSERT_OK(sequence.EnsurePages(static_cast<int>(sequence.tokens().size())));
+    sequence.AdvanceKv(sequence.pending_tokens());
+    sequence.Publish(replace);
+  }
+
+  const std::unique_ptr<PagePool> pool_ = NewPool(16);
+};
+
 TEST(Sequence, PriorOutputIsPendingLikeThePromptButCountsAsOutput) {
-  Sequence sequence(MakeAttempt({1, 2, 3}, {4, 5}, 10));
+  const auto pool = NewPool(4);
+  Sequence sequence(MakeAttempt({1, 2, 3}, {4, 5}, 10), *pool);
   EXPECT_EQ(sequence.pending_tokens(), 5);
   EXPECT_EQ(sequence.output_tokens(), 2u);
   sequence.AdvanceKv(4);
@@ -27,7 +50,8 @@ TEST(Sequence, PriorOutputIsPendingLikeThePromptButCountsAsOutput) {
 }
 
 TEST(Sequence, EndsAtAStopTokenOrAtMaxTokens) {
-  Sequence sequence(MakeAttempt({1}, {2}, 3));
+  const auto pool = NewPool(4);
+  Sequence sequence(MakeAttempt({1}, {2}, 3), *pool);
   sequence.Append(5);
   EXPECT_EQ(sequence.EndAfter(5), Sequence::End::kNo);
   EXPECT_EQ(sequence.EndAfter(99), Sequence::End::kStop);
@@ -37,14 +61,83 @@ TEST(Sequence, EndsAtAStopTokenOrAtMaxTokens) {
 }
 
 TEST(Sequence, DroppedPagesGoBackToThePool) {
-  ASSERT_OK_AND_ASSIGN(auto pool, PagePool::Create({.layers = 1, .kv_heads = 1, .head_dim = 8, .page_tokens = 4}, 4));
-  Sequence sequence(MakeAttempt({1}, {}, 3));
+  const auto pool = NewPool(4);
+  Sequence sequence(MakeAttempt({1}, {}, 3), *pool);
   ASSERT_OK_AND_ASSIGN(auto pages, pool->Allocate(3));
   sequence.AddPages(std::move(pages));
   EXPECT_EQ(sequence.page_ids().size(), 3u);
   EXPECT_EQ(pool->counts().used, 3u);
   sequence.DropPages();
   EXPECT_EQ(pool->counts().used, 0u);
+}
+
+TEST_F(SharingTest, BeginsWithThePagesOfAnotherOne) {
+  Sequence first = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 9});
+  Compute(first);
+  Sequence second = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 10, 11});
+  ASSERT_OK(second.EnsurePages(10));
+  EXPECT_EQ(second.cached_tokens(), 8);
+  EXPECT_EQ(second.pending_tokens(), 2);
+  EXPECT_EQ(second.page_ids()[0], first.page_ids()[0]);
+  EXPECT_EQ(second.page_ids()[1], first.page_ids()[1]);
+  EXPECT_NE(second.page_ids()[2], first.page_ids()[2]);
+  EXPECT_EQ(pool_->counts().used, 4u);
+
+  Sequence other_owner = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 10, 11}, "tenant");
+  ASSERT_OK(other_owner.EnsurePages(10));
+  EXPECT_EQ(other_owner.cached_tokens(), 0);
+  Sequence nobody(MakeAttempt({1, 2, 3, 4, 5, 6, 7, 8}, {}, 100), *pool_);
+  Compute(nobody);
+  EXPECT_EQ(nobody.cached_tokens(), 0);
+}
+
+TEST_F(SharingTest, ComputesTheLastTokenWhateverIsCached) {
+  {
+    Sequence first = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8});
+    Compute(first);
+  }
+  EXPECT_EQ(pool_->counts().cached, 2u);
+  Sequence second = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8});
+  ASSERT_OK(second.EnsurePages(8));
+  EXPECT_EQ(second.cached_tokens(), 4);
+  EXPECT_EQ(second.pending_tokens(), 4);
+  // What it computes again is of its own, until it finds that it is there.
+  EXPECT_EQ(pool_->counts().used, 2u);
+  EXPECT_EQ(pool_->counts().cached, 1u);
+  second.AdvanceKv(4);
+  second.Publish(/*replace=*/false);
+  EXPECT_EQ(pool_->counts().cached, 1u);
+  second.Publish(/*replace=*/true);
+  EXPECT_EQ(pool_->counts().used, 2u);
+  EXPECT_EQ(pool_->counts().cached, 0u);
+}
+
+TEST_F(SharingTest, GeneratedTokensAreSharedToo) {
+  {
+    Sequence first = MakeSequence({1, 2, 3});
+    Compute(first);
+    for (const TokenId token : {4, 5, 6, 7, 8}) {
+      first.Append(token);
+      Compute(first);
+    }
+  }
+  Sequence next_turn = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 9});
+  ASSERT_OK(next_turn.EnsurePages(9));
+  EXPECT_EQ(next_turn.cached_tokens(), 8);
+}
+
+TEST_F(SharingTest, WhatDoesNotFitTakesNothing) {
+  Sequence first = MakeSequence(std::vector<TokenId>(40, 7));
+  Compute(first);
+  Sequence second = MakeSequence(std::vector<TokenId>(60, 7));
+  EXPECT_FALSE(second.EnsurePages(80).ok());
+  EXPECT_EQ(second.cached_tokens(), 0);
+  EXPECT_EQ(second.pending_tokens(), 60);
+  EXPECT_EQ(pool_->counts().used, 10u);
+  ASSERT_OK(second.EnsurePages(60));
+  EXPECT_EQ(second.cached_tokens(), 40);
+  second.DropPages();
+  EXPECT_EQ(second.pending_tokens(), 60);
 }
 
 }  // namespace
