@@ -123,6 +123,7 @@ void Receiver::Receive(PeerId peer, const Commit& commit, PageSource& pages, Act
   if (error.empty()) {
     attempt.state = State::kReceived;
     GrantedPages granted = std::exchange(attempt.granted, {});
+    attempt.writable.clear();
     out->emplace_back(
         Received{commit.key, std::move(granted.pages), commit.tokens, granted.cached, commit.first_token});
     return;
@@ -257,6 +258,8 @@ bool Receiver::Grant(Attempts::iterator it, int leave, PageSource& pages, Action
   attempt.bypassed = 0;
   attempt.page_hashes.clear();
   attempt.granted = std::move(granted);
+  attempt.writable.assign(attempt.wanted_pages().begin(), attempt.wanted_pages().end());
+  std::sort(attempt.writable.begin(), attempt.writable.end());
   Granted message{it->first, {attempt.granted.pages.begin(), attempt.granted.pages.end() - 1}, {}};
   for (int i = attempt.granted.cached; i < int(message.pages.size()); ++i) message.wanted.push_back(i);
   out->emplace_back(Send{attempt.peer, std::move(message)});
@@ -271,11 +274,11 @@ bool Receiver::Silent(PeerId peer) const {
 bool Receiver::MayWrite(PeerId peer, StreamId stream, uint32_t first, uint32_t count) const {
   for (const auto& [key, attempt] : attempts_) {
     if (!Holds(attempt) || attempt.peer != peer || StreamOf(key) != stream) continue;
-    const std::span<const PageId> writable = attempt.wanted_pages();
-    const auto inside = std::count_if(writable.begin(), writable.end(), [&](PageId page) {
-      return ToIndex(page) >= first && ToIndex(page) - first < count;
-    });
-    if (uint64_t(inside) == count) return true;
+    const auto index_below = [](PageId page, uint64_t index) { return ToIndex(page) < index; };
+    const auto& pages = attempt.writable;
+    const auto begin = std::lower_bound(pages.begin(), pages.end(), uint64_t{first}, index_below);
+    const auto end = std::lower_bound(begin, pages.end(), uint64_t{first} + count, index_below);
+    if (uint64_t(end - begin) == count) return true;
   }
   return false;
 }

@@ -160,6 +160,7 @@ class Receiver {
     int bypassed = 0;                   // how often a younger one was granted while this waited
     std::vector<PageHash> page_hashes;  // while queued
     GrantedPages granted;               // while granted or revoking; the last page is not for the writer
+    std::vector<PageId> writable;       // wanted_pages(), sorted
 
     // Not shared: those that the writer puts, and the last one.
     std::span<const PageId> own_pages() const { return std::span(granted.pages).subspan(granted.cached); }
