@@ -142,6 +142,7 @@ void PrefillEngine::RunStep(const std::vector<Share>& plan) {
     Job& job = *jobs_.Find(share.key);
     if (job.started == absl::Time()) {
       job.started = start;
+      job.sequence.TakeCached();  // what others have computed since it got its pages
       parts_.metrics->cached_tokens.Increment(job.sequence.cached_tokens());
       const double queued = absl::ToDoubleSeconds(start - job.submitted);
       parts_.metrics->prefill_queue_seconds.Observe(queued);
@@ -150,9 +151,10 @@ void PrefillEngine::RunStep(const std::vector<Share>& plan) {
       job.sink->Write(std::move(event), /*last=*/false);
     }
     jobs.push_back(&job);
-    entries.push_back({.sequence = &job.sequence, .tokens = share.tokens, .sampled = {}});
+    entries.push_back(
+        {.sequence = &job.sequence, .tokens = std::min(share.tokens, job.sequence.pending_tokens()), .sampled = {}});
     pages_complete.push_back(PagesComplete(entries.back()));
-    tokens += share.tokens;
+    tokens += entries.back().tokens;
   }
 
   const absl::Status status = runner_.Run(entries, [&](int layer) {
@@ -245,8 +247,7 @@ void PrefillEngine::OnHandedOver(const AttemptKey& key, const HandoffStats& stat
        {"prefill", job->prefill_time},
        {"cached", job->sequence.cached_tokens()},
        {"exposed", stats.exposed}});
-  job->sequence.Publish(/*replace=*/true);
-  jobs_.Erase(key);
+  Forget(key);
 }
 
 void PrefillEngine::OnHandoffFailed(const AttemptKey& key, const absl::Status& why) {
@@ -258,7 +259,7 @@ void PrefillEngine::OnHandoffFailed(const AttemptKey& key, const absl::Status& w
     parts_.metrics->transfer_failures.Increment();
   }
   Fail(*job, cause, why);
-  jobs_.Erase(key);  // the sender no longer reads its pages
+  Forget(key);
 }
 
 void PrefillEngine::Fail(Job& job, v1::AttemptFailure cause, const absl::Status& why) {
@@ -281,7 +282,14 @@ void PrefillEngine::Release(Job& job, bool finished) {
   }
   job.state = State::kReleasing;
   EngineThread* thread = parts_.thread;
-  parts_.sender->Abort(key, finished, [this, thread, key] { thread->Post([this, key] { jobs_.Erase(key); }); });
+  parts_.sender->Abort(key, finished, [this, thread, key] { thread->Post([this, key] { Forget(key); }); });
+}
+
+// The transport no longer reads its pages.
+void PrefillEngine::Forget(const AttemptKey& attempt_key) {
+  const AttemptKey key = attempt_key;  // `attempt_key` may be the job's own
+  if (Job* job = jobs_.Find(key); job != nullptr) job->sequence.Publish(/*replace=*/true);
+  jobs_.Erase(key);
 }
 
 void PrefillEngine::PublishLoad() {

@@ -82,6 +82,7 @@ class PrefillEngine final : public Engine {
   void OnHandedOver(const AttemptKey& key, const HandoffStats& stats);
   void Fail(Job& job, v1::AttemptFailure cause, const absl::Status& why);
   void Release(Job& job, bool finished);
+  void Forget(const AttemptKey& attempt_key);
   void PublishLoad();
 
   const Parts parts_;

@@ -17,7 +17,6 @@ struct Placement {
   WorkerRef decode;
   std::string model;
   std::string numerics_id;
-  int page_tokens = 0;
 };
 
 struct PlacementQuery {

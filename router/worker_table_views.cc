@@ -53,7 +53,6 @@ Placement WorkerTable::MakePlacement(const Pair& pair) const {
   placement.decode = *decode.ref;
   placement.model = decode.status.model().name();
   placement.numerics_id = decode.status.model().numerics_id();
-  placement.page_tokens = static_cast<int>(decode.status.capacity().page_tokens());
   return placement;
 }
 

@@ -40,6 +40,11 @@ std::span<const PageHash> Sequence::page_names() {
   return names_;
 }
 
+std::span<const PageHash> Sequence::sharable_names() {
+  const std::span<const PageHash> names = page_names();
+  return names.first(std::min(names.size(), (tokens_.size() - 1) / pool_.layout().page_tokens));
+}
+
 absl::Status Sequence::EnsurePages(int tokens) {
   const KvLayout& layout = pool_.layout();
   if (!pages_.empty()) {
@@ -49,14 +54,21 @@ absl::Status Sequence::EnsurePages(int tokens) {
     AddPages(std::move(pages));
     return absl::OkStatus();
   }
-  const size_t most = (tokens_.size() - 1) / layout.page_tokens;
-  const std::span<const PageHash> names = page_names();
-  BATON_ASSIGN_OR_RETURN(SharedPages shared,
-                         pool_.AllocateShared(names.first(std::min(most, names.size())), layout.pages_for(tokens)));
+  BATON_ASSIGN_OR_RETURN(SharedPages shared, pool_.AllocateShared(sharable_names(), layout.pages_for(tokens)));
   AddPages(std::move(shared.pages));
   published_ = shared.cached;
   kv_tokens_ = cached_tokens_ = shared.cached * layout.page_tokens;
   return absl::OkStatus();
+}
+
+void Sequence::TakeCached() {
+  if (kv_tokens_ != cached_tokens_) return;
+  std::vector<PageRef> shared = pool_.Share(sharable_names());
+  for (; published_ < shared.size(); ++published_) {
+    pages_[published_] = std::move(shared[published_]);
+    page_ids_[published_] = pages_[published_].id();
+  }
+  kv_tokens_ = cached_tokens_ = static_cast<int>(published_) * pool_.layout().page_tokens;
 }
 
 void Sequence::Publish(bool replace) {

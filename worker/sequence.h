@@ -50,6 +50,9 @@ class Sequence {
   // The first time published pages are among them, whose tokens need not be computed any more, though not one with the
   // last token that there is: that is always computed.
   absl::Status EnsurePages(int tokens);
+  // Looks for published pages once more and lets go of its own in their places: as long as nothing has been computed,
+  // and nobody reads them.
+  void TakeCached();
   // Publishes the pages that are full by now. Where another sequence was faster, its page takes the place of ours if
   // `replace`, which nobody may read then; else publishing ends there.
   void Publish(bool replace);
@@ -59,6 +62,9 @@ class Sequence {
   End EndAfter(TokenId token) const;
 
  private:
+  // Names of the pages that may be taken as they are.
+  std::span<const PageHash> sharable_names();
+
   const Attempt attempt_;
   std::vector<TokenId> tokens_;  // prompt, prior output, new output
   int kv_tokens_ = 0;

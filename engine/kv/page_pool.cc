@@ -91,15 +91,19 @@ absl::StatusOr<std::vector<PageRef>> PagePool::Allocate(int count) {
 
 absl::StatusOr<SharedPages> PagePool::AllocateShared(std::span<const PageHash> names, int count, int leave) {
   if (count < 0) return absl::InvalidArgumentError(absl::StrCat(count, " KV pages asked for"));
+  names = names.first(std::min<size_t>(names.size(), count));
   const MutexLock lock(mutex_);
-  const std::vector<PageId> run = index_.FindRun(names.first(std::min<size_t>(names.size(), count)));
   int64_t available = int64_t{free_} + index_.evictable_pages();
-  for (const PageId page : run) available -= index_.IsEvictable(page) ? 1 : 0;
-  const int64_t others = count - static_cast<int64_t>(run.size());
-  if (others + leave > available) {
+  int64_t others = count - static_cast<int64_t>(names.size());
+  const auto too_few = [&] {
     return absl::ResourceExhaustedError(
         absl::StrCat(others + leave, " KV pages asked for, ", available, " of ", pages_total_, " free"));
-  }
+  };
+  if (others + leave > available) return too_few();  // even if all names are here: need not be looked up
+  const std::vector<PageId> run = index_.FindRun(names);
+  for (const PageId page : run) available -= index_.IsEvictable(page) ? 1 : 0;
+  others = count - static_cast<int64_t>(run.size());
+  if (others + leave > available) return too_few();
   SharedPages shared;
   shared.cached = static_cast<int>(run.size());
   shared.pages.reserve(count);
@@ -144,6 +148,13 @@ PageRef PagePool::HoldPublished(PageId page) {
   if (state == kCached) index_.SetUsed(page);
   state = kUsed;
   return Hold(page);
+}
+
+std::vector<PageRef> PagePool::Share(std::span<const PageHash> names) {
+  std::vector<PageRef> pages;
+  const MutexLock lock(mutex_);
+  for (const PageId page : index_.FindRun(names)) pages.push_back(HoldPublished(page));
+  return pages;
 }
 
 PageRef PagePool::Publish(PageRef page, const PageHash& name, const PageRef* parent) {

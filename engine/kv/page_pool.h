@@ -3,10 +3,9 @@
 // Memory is allocated once, in the layout of engine/kv/layout.h; ids index it. Every page is in exactly one state:
 //   free         to be had
 //   used         held by PageRefs: of a sequence, of a reservation granted to a writer, or, once published, of several
-//                sequences that all read it
-//   cached       published and held by nobody: kept for its content, to be had when free pages run out, those first
-//   that
-//                were used longest ago, though none before those behind it
+//                sequences that all read it; and a published page as long as one behind it is held
+//   cached       published and held by nobody: kept for its content until free pages run out. Those that were used
+//                longest ago go first, but none before those behind it
 //   quarantined  a peer that is silent but not revoked may still write to it (invariant I1): nobody waits for it
 //
 // A published page holds what its name (page_hash.h) says, and nobody writes to it any more.
@@ -100,6 +99,8 @@ class PagePool {
   // none: RESOURCE_EXHAUSTED, and nothing counts as used, unless `leave` others stay to be had.
   absl::StatusOr<SharedPages> AllocateShared(std::span<const PageHash> names, int count, int leave = 0);
 
+  // The published pages of the longest run of `names`.
+  std::vector<PageRef> Share(std::span<const PageHash> names);
   // `page` holds what `name` says; `parent` is the published page before it. Returns what holds this content from now
   // on: `page`, or, if that was published before, the other page, and `page` goes back.
   PageRef Publish(PageRef page, const PageHash& name, const PageRef* parent);

@@ -11,10 +11,12 @@ std::optional<PageId> PrefixIndex::Find(const PageHash& name) const {
 
 std::vector<PageId> PrefixIndex::FindRun(std::span<const PageHash> names) const {
   std::vector<PageId> run;
+  std::optional<PageId> last;
   for (const PageHash& name : names) {
     const std::optional<PageId> page = Find(name);
-    if (!page.has_value()) break;
+    if (!page.has_value() || entries_[ToIndex(*page)].parent != last) break;
     run.push_back(*page);
+    last = page;
   }
   return run;
 }

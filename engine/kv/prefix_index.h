@@ -26,7 +26,7 @@ class PrefixIndex {
   explicit PrefixIndex(uint32_t pages_total) : entries_(pages_total) {}
 
   std::optional<PageId> Find(const PageHash& name) const;
-  // The pages of the longest run of `names`, from the first on, that are here.
+  // The pages of the longest run of `names` that are here, each behind the one before it and the first behind none.
   std::vector<PageId> FindRun(std::span<const PageHash> names) const;
   bool Contains(PageId page) const { return entries_[ToIndex(page)].named; }
   bool IsEvictable(PageId page) const { return entries_[ToIndex(page)].evictable(); }

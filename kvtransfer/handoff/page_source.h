@@ -1,5 +1,5 @@
-// Where a receiver takes the pages that it grants. One owner per page: between Allocate and Release the receiver, or
-// whoever it handed the page to in Receiver::Received.
+// Where a receiver takes the pages that it grants. Between Allocate and Release each grant holds its pages, or whoever
+// it handed them to in Receiver::Received: alone, but for cached ones.
 #pragma once
 
 #include <span>

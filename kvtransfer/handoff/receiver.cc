@@ -29,7 +29,7 @@ std::vector<Receiver::Action> Receiver::On(const Event& event, PageSource& pages
   return out;
 }
 
-void Receiver::Handle(const Close& close, PageSource&, Actions* out) {
+void Receiver::Handle(const Close& close, PageSource& pages, Actions* out) {
   const auto it = attempts_.find(close.key);
   if (it == attempts_.end()) return;
   switch (it->second.state) {
@@ -44,6 +44,7 @@ void Receiver::Handle(const Close& close, PageSource&, Actions* out) {
       break;
     case State::kGranted:
       it->second.state = State::kRevoking;
+      ReleaseShared(it->second, pages);
       out->emplace_back(Send{it->second.peer, Revoke{close.key}});
       break;
     case State::kRevoking:
@@ -83,6 +84,8 @@ void Receiver::Receive(PeerId peer, const Reserve& reserve, PageSource& pages, A
   it->second.peer = peer;
   it->second.tokens = reserve.tokens;
   it->second.page_hashes = reserve.page_hashes;
+  const size_t full_pages = size_t(reserve.tokens) / size_t(config_.page_tokens);
+  if (it->second.page_hashes.size() > full_pages) it->second.page_hashes.resize(full_pages);
   if (draining_) {
     return Refuse(it, RefuseReason::kDraining, absl::UnavailableError("the decode worker is draining"), out);
   }
@@ -236,17 +239,18 @@ void Receiver::ServeQueue(PageSource& pages, Actions* out) {
 
 // Nobody waits for quarantined pages: the router may find a better place.
 void Receiver::RefuseUnservable(Actions* out) {
-  const int quarantined = QuarantinedPages();
-  if (quarantined == 0) return;
-  const int usable = int(config_.pages_total) - quarantined;
+  const int held = PagesOfSilentPeers();
+  if (held == 0) return;
+  const int usable = int(config_.pages_total) - held;
   const std::vector<AttemptKey> waiting = fifo_;
   for (const AttemptKey& key : waiting) {
     const auto it = attempts_.find(key);
     if (PagesNeeded(it->second.tokens) <= usable) continue;
-    Refuse(it, RefuseReason::kQueueFull,
-           absl::ResourceExhaustedError(absl::StrCat(PagesNeeded(it->second.tokens), " pages are needed, ", quarantined,
-                                                     " of ", config_.pages_total, " are in quarantine")),
-           out);
+    Refuse(
+        it, RefuseReason::kQueueFull,
+        absl::ResourceExhaustedError(absl::StrCat(PagesNeeded(it->second.tokens), " pages are needed, ", held, " of ",
+                                                  config_.pages_total, " are granted to workers that are silent")),
+        out);
   }
 }
 
@@ -264,6 +268,15 @@ bool Receiver::Grant(Attempts::iterator it, int leave, PageSource& pages, Action
   for (int i = attempt.granted.cached; i < int(message.pages.size()); ++i) message.wanted.push_back(i);
   out->emplace_back(Send{attempt.peer, std::move(message)});
   return true;
+}
+
+// Nobody writes to them: they need not wait for the writer's fence.
+void Receiver::ReleaseShared(Attempt& attempt, PageSource& pages) {
+  GrantedPages& granted = attempt.granted;
+  const auto own = granted.pages.begin() + granted.cached;
+  pages.Release(std::span(granted.pages.begin(), own));
+  granted.pages.erase(granted.pages.begin(), own);
+  granted.cached = 0;
 }
 
 bool Receiver::Silent(PeerId peer) const {
@@ -318,10 +331,10 @@ int Receiver::SequenceCount() const {
   return c.granted + c.received + local_sequences_;
 }
 
-int Receiver::QuarantinedPages() const {
+int Receiver::PagesOfSilentPeers() const {
   size_t pages = 0;
   for (const auto& [key, attempt] : attempts_) {
-    if (Holds(attempt) && Silent(attempt.peer)) pages += attempt.own_pages().size();
+    if (Holds(attempt) && Silent(attempt.peer)) pages += attempt.granted.pages.size();
   }
   return int(pages);
 }

@@ -18,7 +18,7 @@
 //   granted   Commit that does not fit       (none)    release, Send(Committed(error)), Failed
 //   granted   Aborted                        (none)    release, Failed, or FinishedByWriter
 //   granted   CancelReserve                  granted   it crossed with Granted: Aborted follows
-//   granted   Close                          revoking  Send(Revoke)
+//   granted   Close                          revoking  release what is shared, Send(Revoke)
 //   granted   its peer is revoked            (none)    release, Failed
 //   revoking  Commit                         (none)    release, Send(Committed(error))
 //   revoking  Aborted                        (none)    release
@@ -34,7 +34,7 @@
 // in quarantine; no timer frees them.
 //
 // Pages that hold the beginning of the prompt already are part of a grant without being wanted. They are shared: the
-// writer may not write them, and they are never in quarantine.
+// writer may not write them, they are never in quarantine, and they are released when the attempt is revoked.
 //
 // Grants are all or nothing: the prompt's pages, one to grow into, and a batch slot, leaving some pages for the growth
 // of the sequences there are. One FIFO serves all writers; a reservation that fits may pass older ones that do not,
@@ -205,7 +205,8 @@ class Receiver {
     return (int64_t{tokens} + config_.page_tokens - 1) / config_.page_tokens + 1;
   }
   int SequenceCount() const;
-  int QuarantinedPages() const;
+  int PagesOfSilentPeers() const;
+  static void ReleaseShared(Attempt& attempt, PageSource& pages);
   std::string CommitError(const Attempt& attempt, const Commit& commit) const;  // empty: it fits
 
   ReceiverConfig config_;

@@ -12,7 +12,7 @@ namespace {
 constexpr double kSeconds = 0.1;   // of each measurement
 constexpr int kRounds = 3;         // the best counts
 constexpr int kCallsAtOnce = 200;  // between looks at the clock
-constexpr size_t kWholeReads = 4096;
+constexpr size_t kWholeReadBytes = 4096;
 
 double BestRate(ThreadPool& threads, int sink_floats, double (*peak)(int calls, float* sink)) {
   if (peak == nullptr) return 0;
@@ -37,6 +37,9 @@ double BestRate(ThreadPool& threads, int sink_floats, double (*peak)(int calls, 
 }
 
 double BestReadRate(ThreadPool& threads, const KernelTable& kernels, std::span<const Matrix* const> weights) {
+  const auto share_of = [&](const Matrix& matrix) {
+    return matrix.bytes() / threads.threads() / kWholeReadBytes * kWholeReadBytes;
+  };
   double best = 0;
   for (int round = 0; round < kRounds; ++round) {
     const Stopwatch watch;
@@ -45,12 +48,12 @@ double BestReadRate(ThreadPool& threads, const KernelTable& kernels, std::span<c
       threads.Run([&](int thread) {
         std::vector<float> sink(kernels.limit_floats);
         for (const Matrix* const matrix : weights) {
+          const size_t share = share_of(*matrix);
           const std::span<const std::byte> data = static_cast<const PackedMatrix*>(matrix)->data();
-          const size_t share = data.size() / threads.threads() / kWholeReads * kWholeReads;
           kernels.read_through(data.data() + thread * share, share, sink.data());
         }
       });
-      for (const Matrix* const matrix : weights) bytes += static_cast<double>(matrix->bytes());
+      for (const Matrix* const matrix : weights) bytes += static_cast<double>(share_of(*matrix)) * threads.threads();
     } while (watch.seconds() < kSeconds);
     best = std::max(best, bytes / watch.seconds());
   }

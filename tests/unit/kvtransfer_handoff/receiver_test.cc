@@ -35,15 +35,20 @@ class FakePages final : public PageSource {
       granted.pages.push_back(cached_.at(name));
     }
     granted.cached = int(granted.pages.size());
+    EXPECT_LT(granted.cached, count);
     if (free_pages() < count - granted.cached + leave) return {};
     for (uint32_t i = 0; int(granted.pages.size()) < count; ++i) {
       if (used_.insert(i).second) granted.pages.push_back(PageId{i});
     }
+    shared_ += granted.cached;
     return granted;
   }
   void Release(std::span<const PageId> pages) override {
     for (PageId page : pages) {
-      if (IsCached(page)) continue;
+      if (IsCached(page)) {
+        --shared_;
+        continue;
+      }
       EXPECT_EQ(used_.erase(ToIndex(page)), 1u);
       quarantined_.erase(ToIndex(page));
     }
@@ -59,6 +64,7 @@ class FakePages final : public PageSource {
     }
   }
   int quarantined() const { return int(quarantined_.size()); }
+  int shared() const { return shared_; }  // how often cached pages are held
   // `page`, which is not of `total`, holds what `name` says.
   void SetCached(const PageHash& name, PageId page) { cached_[name] = page; }
 
@@ -68,6 +74,7 @@ class FakePages final : public PageSource {
   }
 
   int total_;
+  int shared_ = 0;
   std::map<PageHash, PageId> cached_;
   std::set<uint32_t> used_;
   std::set<uint32_t> quarantined_;
@@ -175,6 +182,38 @@ TEST_F(ReceiverTest, PagesThatAreHereAlreadyAreNeitherWantedNorWritable) {
   Alive(kAnn);
   EXPECT_THAT(From(kAnn, CommitOf(grant)), ElementsAre("1:Committed", "1:received"));
   EXPECT_EQ(std::get<Receiver::Received>(last_.back()).cached_pages, 2);
+}
+
+TEST_F(ReceiverTest, MoreHashesThanFullPagesAreNotBelieved) {
+  for (const uint8_t name : {1, 2, 3}) pages_.SetCached({name}, PageId{uint32_t{20} + name});
+  ASSERT_OK(receiver_.Open(Key(1)));
+  EXPECT_THAT(From(kAnn, Reserve{Key(1), 2, {{1}, {2}, {3}}}), ElementsAre("1:Granted"));
+  const Granted grant = LastGrant();
+  EXPECT_EQ(grant.pages.size(), 2u);
+  EXPECT_THAT(grant.wanted, IsEmpty());
+  EXPECT_THAT(From(kAnn, CommitOf(grant)), ElementsAre("1:Committed", "1:received"));
+  EXPECT_EQ(std::get<Receiver::Received>(last_.back()).pages.size(), 3u) << "one of its own to grow into";
+}
+
+TEST_F(ReceiverTest, ARevokedGrantLetsGoOfWhatIsSharedAtOnce) {
+  pages_.SetCached({'a'}, PageId{20});
+  ASSERT_OK(receiver_.Open(Key(1)));
+  From(kAnn, Reserve{Key(1), 3, {{'a'}}});
+  EXPECT_EQ(pages_.shared(), 1);
+  Silent(kAnn);
+  EXPECT_THAT(On(Receiver::Close{Key(1)}), ElementsAre("1:Revoke"));
+  EXPECT_EQ(pages_.shared(), 0);
+  EXPECT_EQ(pages_.quarantined(), 3) << "two pages of the prompt and one to grow into may still be written to";
+  Revoked(kAnn);
+  EXPECT_EQ(pages_.free_pages(), 10);
+}
+
+TEST_F(ReceiverTest, NobodyWaitsForWhatASilentPeersGrantShares) {
+  pages_.SetCached({'a'}, PageId{20});
+  ASSERT_OK(receiver_.Open(Key(1)));
+  From(kAnn, Reserve{Key(1), 3, {{'a'}}});  // 4 pages, of which 1 is shared
+  Silent(kAnn);
+  EXPECT_THAT(Reserving(kBob, 2, 6), ElementsAre("2:Refused(queue full)", "2:failed"));
 }
 
 TEST_F(ReceiverTest, APromptThatIsHereAlreadyNeedsNoPut) {

@@ -128,7 +128,6 @@ TEST_F(WorkerTableTest, APairServesOnlyAfterItsProbe) {
   ASSERT_EQ(second.probe.size(), 1u);
   EXPECT_EQ(second.probe[0].prefill.key.id, "p1");
   EXPECT_EQ(second.probe[0].decode.key.id, "d1");
-  EXPECT_EQ(second.probe[0].page_tokens, 16);
   EXPECT_FALSE(table_.ready());
   EXPECT_EQ(PairOf("p1", "d1").state(), "probing");
   EXPECT_EQ(Place().kind, PlacementResult::Kind::kNoneReady);

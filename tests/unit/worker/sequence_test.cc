@@ -126,6 +126,21 @@ TEST_F(SharingTest, GeneratedTokensAreSharedToo) {
   EXPECT_EQ(next_turn.cached_tokens(), 8);
 }
 
+TEST_F(SharingTest, LooksAgainBeforeItComputes) {
+  Sequence second = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 10});
+  ASSERT_OK(second.EnsurePages(9));
+  Sequence first = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 9});
+  Compute(first);
+  EXPECT_EQ(pool_->counts().used, 6u);
+  second.TakeCached();
+  EXPECT_EQ(second.cached_tokens(), 8);
+  EXPECT_EQ(second.page_ids()[1], first.page_ids()[1]);
+  EXPECT_EQ(pool_->counts().used, 4u) << "its own two went back";
+  second.AdvanceKv(1);
+  second.TakeCached();
+  EXPECT_EQ(second.kv_tokens(), 9);
+}
+
 TEST_F(SharingTest, WhatDoesNotFitTakesNothing) {
   Sequence first = MakeSequence(std::vector<TokenId>(40, 7));
   Compute(first);
