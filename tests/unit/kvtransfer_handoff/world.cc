@@ -7,13 +7,14 @@
 namespace baton::handoff {
 namespace {
 
-constexpr int kPromptTokens = 1;
+constexpr int kPromptTokens = 2;
+constexpr PageHash kSharedName = {1};
 
 ReceiverConfig ModelReceiverConfig() {
   ReceiverConfig config;
   config.layers = 1;
   config.page_tokens = 1;
-  config.pages_total = kPages;
+  config.pages_total = kPages + 1;
   config.max_attempts = kKeys;
   config.max_sequences = kRequests;
   config.max_queue = kKeys;
@@ -22,7 +23,7 @@ ReceiverConfig ModelReceiverConfig() {
   return config;
 }
 
-constexpr WriterConfig kWriterConfig{.layers = 1, .page_tokens = 1, .peer_pages_total = kPages};
+constexpr WriterConfig kWriterConfig{.layers = 1, .page_tokens = 1, .peer_pages_total = kPages + 1};
 
 }  // namespace
 
@@ -63,7 +64,9 @@ std::string Step::ToString() const { return absl::StrCat(handoff::Name(kind), " 
 
 int ModelPool::free_pages() const { return int(std::count(used_.begin(), used_.end(), false)); }
 
-GrantedPages ModelPool::Allocate(int count, std::span<const PageHash> /*names*/, int leave) {
+GrantedPages ModelPool::Allocate(int count, std::span<const PageHash> names, int leave) {
+  if (names.size() != 1 || names[0] != kSharedName) misuse_ = "a reservation's page hashes were lost";
+  --count;
   if (free_pages() < count + leave) return {};
   std::vector<PageId> pages;
   for (int i = 0; i < kPages && int(pages.size()) < count; ++i) {
@@ -75,12 +78,18 @@ GrantedPages ModelPool::Allocate(int count, std::span<const PageHash> /*names*/,
     used_[ToIndex(pages.back())] = false;
     pages.back() = pages.front();
   }
-  return {.pages = std::move(pages)};
+  pages.insert(pages.begin(), kSharedPage);
+  ++holders_;
+  return {.pages = std::move(pages), .cached = mutation_ == Mutation::kWantsSharedPage ? 0 : 1};
 }
 
 void ModelPool::Release(std::span<const PageId> pages) {
   for (PageId page : pages) {
     if (!used(page)) misuse_ = "a page was released twice";
+    if (page == kSharedPage) {
+      --holders_;
+      continue;
+    }
     used_[ToIndex(page)] = false;
     if (quarantined_[ToIndex(page)]) misuse_ = "a page was released out of quarantine";
   }
@@ -89,6 +98,8 @@ void ModelPool::Release(std::span<const PageId> pages) {
 void ModelPool::SetQuarantined(std::span<const PageId> pages, bool quarantined) {
   for (PageId page : pages) {
     if (!used(page)) misuse_ = "a free page was quarantined";
+    if (page == kSharedPage) misuse_ = "a page that others read was quarantined";
+    if (page == kSharedPage) continue;
     quarantined_[ToIndex(page)] = quarantined;
     if (mutation_ == Mutation::kFreeOnSilence && quarantined) used_[ToIndex(page)] = false;
   }
@@ -103,7 +114,8 @@ World::World(Mutation mutation, std::array<uint8_t, kRequests> attempts)
       max_attempts_(attempts),
       receiver_config_(ModelReceiverConfig()),
       receiver_(receiver_config_) {
-  const bool of_the_pool = mutation_ == Mutation::kNoGrowthPage || mutation_ == Mutation::kFreeOnSilence;
+  const bool of_the_pool = mutation_ == Mutation::kNoGrowthPage || mutation_ == Mutation::kFreeOnSilence ||
+                           mutation_ == Mutation::kWantsSharedPage;
   if (of_the_pool) pool_.set_mutation(mutation_);
 }
 
@@ -225,7 +237,7 @@ void World::Act(const Step& step) {
         puts_.push_back({.key = step.index, .page = *attempt(i).handoff->granted, .before_flush = false});
         return;
       }
-      return TellWriter(i, Writer::PutLayer{.layer = 0, .first_page = 0, .sources = {PageId(0)}});
+      return TellWriter(i, Writer::PutLayer{.layer = 0, .first_page = 0, .sources = {PageId(0), PageId(1)}});
     case StepKind::kCommit:
       attempt(i).handoff->commit_asked = true;
       return TellWriter(i, Writer::CommitSequence{.first_token = 7});
@@ -288,11 +300,12 @@ void World::Start(int request) {
     TellReceiver(Receiver::PeerUp{PeerId(*connection)});
   }
   attempt(key).connection = *connection;
-  attempt(key).handoff = Handoff{.writer = Writer(kWriterConfig, Reserve{KeyOfIndex(key), kPromptTokens, {}}),
-                                 .put = false,
-                                 .commit_asked = false,
-                                 .source_released = false,
-                                 .granted = std::nullopt};
+  attempt(key).handoff =
+      Handoff{.writer = Writer(kWriterConfig, Reserve{KeyOfIndex(key), kPromptTokens, {kSharedName}}),
+              .put = false,
+              .commit_asked = false,
+              .source_released = false,
+              .granted = std::nullopt};
   TellWriter(key, Writer::Start{});
 }
 
@@ -310,6 +323,7 @@ void World::TellWriter(int key, const Writer::Event& event) {
     if (const auto* send = std::get_if<Writer::Send>(&action)) {
       SendToDecode(key, send->message);
     } else if (const auto* put = std::get_if<Writer::Put>(&action)) {
+      if (put->destinations.size() != 1) Note("not the wanted page was put");
       puts_.push_back({.key = uint8_t(key), .page = put->destinations.front()});
     } else if (std::holds_alternative<Writer::Disconnect>(action)) {
       connection(key).prefill_closing = true;
@@ -336,7 +350,8 @@ void World::Do(const Receiver::Action& action) {
     if (UnderWay(key)) Note("a sequence was received before its pages were");
     if (!attempt(key).running.empty()) Note("a sequence was received twice");
     if (attempt(key).closed) Note("a closed attempt was received");
-    if (received->pages.size() != 2 || received->pages[0] == received->pages[1]) Note("a sequence cannot grow");
+    if (received->pages.size() != 3 || received->pages[1] == received->pages[2]) Note("a sequence cannot grow");
+    if (received->cached_pages != 1) Note("a sequence was received whose beginning was not here");
     attempt(key).running = received->pages;
   } else if (const auto* failed = std::get_if<Receiver::Failed>(&action)) {
     attempt(IndexOfKey(failed->key)).failed = true;
@@ -372,7 +387,7 @@ void World::DeliverToPrefill(int key) {
   const Message message = attempt(key).to_prefill.front();
   attempt(key).to_prefill.erase(attempt(key).to_prefill.begin());
   if (std::optional<Handoff>& handoff = attempt(key).handoff) {
-    if (const auto* granted = std::get_if<Granted>(&message)) handoff->granted = granted->pages.front();
+    if (const auto* granted = std::get_if<Granted>(&message)) handoff->granted = granted->pages.back();
     TellWriter(key, message);
   } else if (std::optional<Message> answer = Writer::AnswerToUnknown(message);
              answer && mutation_ != Mutation::kIgnoreUnknownGrant) {
@@ -539,6 +554,12 @@ std::string World::Violation() const {
     const std::optional<Handoff>& handoff = attempt(put.key).handoff;
     if (put.reads_source && (!handoff || handoff->source_released)) return "I1: a put reads a page that was given back";
   }
+  for (int key = 0; key < kKeys; ++key) {
+    const PeerId peer = PeerId(attempt(key).connection);
+    if (receiver_.MayWrite(peer, StreamOf(KeyOfIndex(key)), ToIndex(kSharedPage), 1)) {
+      return "I1: a page that others read may be written";
+    }
+  }
   for (const Attempt& attempt : attempts_) {
     for (PageId page : attempt.running) {
       if (!pool_.used(page)) return "I1: a running sequence's page is free";
@@ -585,7 +606,7 @@ std::string World::ViolationAtRest() const {
   }
   if (decode_ == Process::kDead) return "";
   if (receiver_.counts() != Receiver::Counts{}) return "I3: the receiver's table is not empty";
-  if (pool_.free_pages() != kPages) return "I3: pages are lost";
+  if (pool_.free_pages() != kPages || pool_.holders() != 0) return "I3: pages are lost";
   if (pool_.any_quarantined()) return "I3: quarantine is not empty";
   if (!puts_.empty()) return "I3: a put is still under way";
   return "";

@@ -2,20 +2,19 @@
 // requests of at most two attempts each, one prefill and one decode process, a pool with pages for one of them,
 // connections, and one fault.
 //
-//   router       starts an attempt on both workers, may cancel at any moment, hears of failures and then cancels; its
-//   cancels
-//                reach the two workers independently and at any time, also after the next attempt was started
-//   prefill      one source page per handoff, one layer: one put. Puts, then commits or finishes the request
-//   network      messages about one attempt are delivered in order; those about different attempts in any order, which
-//   is more
-//                than a connection may do to them. A put may land at any time before its flush is done, whatever the
-//                messages do, so that every state in which it is under way must stand its landing. When prefill has
-//                lost the connection or died, what it put may land until decode has revoked the peer
-//   decode       three pages, each grant takes two. Runs a received sequence until it ends or is closed
-//   fault        at most one, at any point, of either process: crash, crash and restart, or stop and return. A stopped
-//   process
-//                is one that takes no steps, as any process may do for a while; what a stop adds is that the peer
-//                notices: it hears nothing and may give the connection up
+//   router     starts an attempt on both workers, may cancel at any moment, hears of failures and then cancels; its
+//              cancels reach the two workers independently and at any time, also after the next attempt was started
+//   prefill    two source pages per handoff, of which decode has the first, and one layer: one put. Puts, then commits
+//              or finishes the request
+//   network    messages about one attempt are delivered in order; those about different attempts in any order, which is
+//              more than a connection may do to them. A put may land at any time before its flush is done, whatever the
+//              messages do, so that every state in which it is under way must stand its landing. When prefill has lost
+//              the connection or died, what it put may land until decode has revoked the peer
+//   decode     a page with the beginning of every prompt, which all share, and three more, of which each grant takes
+//              two. Runs a received sequence until it ends or is closed
+//   fault      at most one, at any point, of either process: crash, crash and restart, or stop and return. A stopped
+//              process is one that takes no steps, as any process may do for a while; what a stop adds is that the peer
+//              notices: it hears nothing and may give the connection up
 //
 // Steps are fair or not. Unfair ones may happen or not (faults, a client's cancel, a timeout); fair ones happen if
 // nothing else does. So a state without fair steps is where the world comes to rest.
@@ -55,12 +54,14 @@ enum class Mutation : uint8_t {
   kCommitKeepsGrant,       // decode runs the sequence and still thinks it granted
   kCommitAfterClose,       // decode does not know that a granted attempt was closed
   kNoGrowthPage,           // decode grants the prompt's page alone
+  kWantsSharedPage,        // decode takes the page that others read for one of the attempt's own
 };
 
 constexpr int kRequests = 2;
 constexpr int kAttempts = 2;
 constexpr int kKeys = kRequests * kAttempts;
 constexpr int kPages = 3;
+constexpr PageId kSharedPage{kPages};
 constexpr int kConnections = 2;
 
 AttemptKey KeyOfIndex(int index);
@@ -107,7 +108,8 @@ class ModelPool final : public PageSource {
   void Release(std::span<const PageId> pages) override;
   void SetQuarantined(std::span<const PageId> pages, bool quarantined) override;
 
-  bool used(PageId page) const { return used_[ToIndex(page)]; }
+  bool used(PageId page) const { return page == kSharedPage ? holders_ > 0 : used_[ToIndex(page)]; }
+  int holders() const { return holders_; }  // of the shared page
   bool any_quarantined() const;
   const char* misuse() const;
   // A pool that breaks a rule itself; its misuse is not noted, so that what follows from it must be found.
@@ -115,12 +117,13 @@ class ModelPool final : public PageSource {
 
   template <typename H>
   friend H AbslHashValue(H h, const ModelPool& pool) {
-    return H::combine(std::move(h), pool.used_, pool.quarantined_);
+    return H::combine(std::move(h), pool.used_, pool.quarantined_, pool.holders_);
   }
 
  private:
   std::array<bool, kPages> used_{};
   std::array<bool, kPages> quarantined_{};
+  int8_t holders_ = 0;
   const char* misuse_ = nullptr;
   Mutation mutation_ = Mutation::kNone;
 };
