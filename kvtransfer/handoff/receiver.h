@@ -25,13 +25,12 @@
 //   revoking  its peer is revoked            (none)    release
 //   received  Close                          (none)
 //   any       anything else                  same      none; a Commit without a grant gets Committed(error), a Reserve
-//   for
-//                                                      an attempt that is not open gets Refused
+//                                                      for an attempt that is not open gets Refused
 //   * more pages than there are without those in quarantine
 //
-// Invariant I1: pages of granted and revoking attempts are released on three events only: Commit and Aborted, which the
-// writer sends after its flush, and the transport's word that the peer is revoked. While their peer is silent they are
-// in quarantine; no timer frees them.
+// Invariant I1: wanted pages of granted and revoking attempts are released on three events only: Commit and Aborted,
+// which the writer sends after its flush, and the transport's word that the peer is revoked. While their peer is silent
+// they are in quarantine; no timer frees them.
 //
 // Pages that hold the beginning of the prompt already are part of a grant without being wanted. They are shared: the
 // writer may not write them, they are never in quarantine, and they are released when the attempt is revoked.

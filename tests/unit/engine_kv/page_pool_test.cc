@@ -312,5 +312,47 @@ TEST(PagePoolTest, ThreadsNeverHoldTheSamePage) {
   EXPECT_EQ(freed, allocated);
 }
 
+// Each thread takes the pages of a prompt from a small family, publishes what it computed and gives all back. A page's
+// first byte says whose content it holds: nobody may find another's.
+TEST(PublishedPagesTest, ThreadsFindWhatTheNamesSay) {
+  constexpr uint32_t kPages = 32;
+  const auto pool = NewPool(kPages);
+  const auto content = [&](const PageRef& page) {
+    return reinterpret_cast<std::atomic<int>*>(pool->block(0, page.id()));
+  };
+  std::atomic<int> found = 0;
+  std::vector<std::thread> threads;
+  for (uint32_t seed = 0; seed < 4; ++seed) {
+    threads.emplace_back([&, seed] {
+      std::mt19937 random(seed);
+      for (int i = 0; i < 4000; ++i) {
+        const int family = static_cast<int>(random() % 6);
+        const int length = 1 + static_cast<int>(random() % 6);
+        std::vector<PageHash> names(length);
+        for (int n = 0; n < length; ++n) names[n] = {static_cast<uint8_t>(1 + family), static_cast<uint8_t>(1 + n)};
+        absl::StatusOr<SharedPages> shared = pool->AllocateShared(names, length);
+        if (!shared.ok()) continue;
+        found += shared->cached;
+        std::vector<PageRef>& pages = shared->pages;
+        for (int n = 0; n < length; ++n) {
+          const int expected = 100 * family + n;
+          if (n < shared->cached) {
+            ASSERT_EQ(content(pages[n])->load(), expected);
+          } else {
+            content(pages[n])->store(expected);
+            pages[n] = pool->Publish(std::move(pages[n]), names[n], n == 0 ? nullptr : &pages[n - 1]);
+            ASSERT_EQ(content(pages[n])->load(), expected);
+          }
+        }
+        std::shuffle(pages.begin(), pages.end(), random);  // given back in any order
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(found, 0);
+  EXPECT_EQ(pool->counts().used, 0u);
+  ASSERT_OK_AND_ASSIGN(const std::vector<PageRef> all, pool->Allocate(kPages));
+}
+
 }  // namespace
 }  // namespace baton
