@@ -21,7 +21,8 @@ constexpr size_t kMemoriesShown = 4;
 std::vector<uint64_t> MemoriesFor(const ModelReport& report) {
   std::vector<uint64_t> memories;
   for (const uint64_t memory : kMemories) {
-    if (memory * kGiB > report.total.bytes && memories.size() < kMemoriesShown) memories.push_back(memory * kGiB);
+    if (memory * kGiB > report.total.memory_bytes && memories.size() < kMemoriesShown)
+      memories.push_back(memory * kGiB);
   }
   return memories;
 }
@@ -72,8 +73,11 @@ Json ConfigJson(const ModelConfig& c) {
 }
 
 Json TypeJson(const TypeReport& type) {
-  return {
-      {"tensors", type.tensors}, {"supported", type.supported}, {"parameters", type.parameters}, {"bytes", type.bytes}};
+  return {{"tensors", type.tensors},
+          {"supported", type.supported},
+          {"parameters", type.parameters},
+          {"bytes", type.bytes},
+          {"memory_bytes", type.memory_bytes}};
 }
 
 }  // namespace
@@ -86,20 +90,23 @@ std::string ToText(const std::string& path, const ModelReport& report) {
     if (!type.supported)
       absl::StrAppend(&text, "cannot be served: tensors of type ", type.type, " are not supported\n");
   }
-  Table tensors({"TYPE", "TENSORS", "PARAMETERS", "MiB"});
+  Table tensors({"TYPE", "TENSORS", "PARAMETERS", "MiB", "IN MEMORY"});
   for (const TypeReport& type : report.types) {
-    tensors.AddRow({type.type, absl::StrCat(type.tensors), absl::StrCat(type.parameters), MiB(type.bytes)});
+    tensors.AddRow({type.type, absl::StrCat(type.tensors), absl::StrCat(type.parameters), MiB(type.bytes),
+                    MiB(type.memory_bytes)});
   }
-  tensors.AddRow(
-      {"all", absl::StrCat(report.total.tensors), absl::StrCat(report.total.parameters), MiB(report.total.bytes)});
+  tensors.AddRow({"all", absl::StrCat(report.total.tensors), absl::StrCat(report.total.parameters),
+                  MiB(report.total.bytes), MiB(report.total.memory_bytes)});
   absl::StrAppend(&text, "\n", tensors.ToString());
   if (report.config) absl::StrAppend(&text, "\n", DescribeMemory(report));
   return text;
 }
 
 std::string ToJson(const std::string& path, const ModelReport& report) {
-  Json json = {
-      {"tensors", report.total.tensors}, {"parameters", report.total.parameters}, {"bytes", report.total.bytes}};
+  Json json = {{"tensors", report.total.tensors},
+               {"parameters", report.total.parameters},
+               {"bytes", report.total.bytes},
+               {"memory_bytes", report.total.memory_bytes}};
   json["path"] = path;
   json["format"] = report.format;
   json["config"] = report.config ? ConfigJson(*report.config) : Json();

@@ -7,6 +7,7 @@
 #include "engine/formats/checkpoint.h"
 #include "engine/formats/gguf_model.h"
 #include "engine/formats/model_folder.h"
+#include "engine/kernels/backend.h"
 #include "engine/kv/layout.h"
 
 namespace baton {
@@ -24,6 +25,7 @@ absl::StatusOr<ModelReport> InspectModel(const std::filesystem::path& path) {
       sum->tensors += 1;
       sum->parameters += parameters;
       sum->bytes += tensor.data.size();
+      if (tensor.type.has_value()) sum->memory_bytes += PackedBytes(*tensor.type, parameters);
     }
   }
   for (auto& [name, type] : types) {
@@ -47,8 +49,8 @@ uint64_t KvBytesPerToken(const ModelConfig& config, KvType kv_dtype) {
 }
 
 uint64_t TokensThatFit(const ModelReport& report, KvType kv_dtype, uint64_t memory_bytes) {
-  if (!report.config || memory_bytes <= report.total.bytes) return 0;
-  return (memory_bytes - report.total.bytes) / KvBytesPerToken(*report.config, kv_dtype);
+  if (!report.config || memory_bytes <= report.total.memory_bytes) return 0;
+  return (memory_bytes - report.total.memory_bytes) / KvBytesPerToken(*report.config, kv_dtype);
 }
 
 }  // namespace baton

@@ -19,7 +19,8 @@ struct TypeReport {
   bool supported = true;  // the engine computes with it
   int tensors = 0;
   uint64_t parameters = 0;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;         // in the file
+  uint64_t memory_bytes = 0;  // in a worker, where 5- and 6-bit codes take 8 bits each; of supported types
 };
 
 struct ModelReport {
@@ -36,7 +37,7 @@ absl::StatusOr<ModelReport> InspectModel(const std::filesystem::path& path);
 // Of one token in the KV cache.
 uint64_t KvBytesPerToken(const ModelConfig& config, KvType kv_dtype);
 
-// How many tokens the KV cache holds when `memory_bytes` hold it and the weights as they are in the file, and nothing
+// How many tokens the KV cache holds when `memory_bytes` hold it and the weights, as a worker has them, and nothing
 // else. 0 when the weights alone do not fit.
 uint64_t TokensThatFit(const ModelReport& report, KvType kv_dtype, uint64_t memory_bytes);
 

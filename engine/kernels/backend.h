@@ -127,6 +127,9 @@ class Backend {
   virtual absl::Duration waited() const = 0;
 };
 
+// What a matrix of so many values of `type` takes once the CPU backend has packed it, the padding of panels aside.
+size_t PackedBytes(TensorType type, size_t values);
+
 struct CpuBackendOptions {
   int threads = 1;             // the caller's included
   std::vector<int> cpus = {};  // pins compute thread i to cpus[i]; empty: unpinned

@@ -225,3 +225,13 @@ void PackedMatrix::ReadOutput(int output, float* row) const {
 }
 
 }  // namespace baton::cpu
+
+namespace baton {
+
+size_t PackedBytes(TensorType type, size_t values) {
+  if (!IsQuantized(type)) return BytesOf(type, values);
+  const cpu::QuantShape shape = cpu::ShapeOf(cpu::FormatFor(type));
+  return values / shape.group_inputs * shape.group_bytes();
+}
+
+}  // namespace baton

@@ -260,8 +260,8 @@ TEST(InspectModel, CountsTensorsAndTokens) {
   ASSERT_TRUE(report.config.has_value());
   EXPECT_EQ(report.config->rope.scaling, RopeConfig::Scaling::kLlama3);
   EXPECT_EQ(KvBytesPerToken(*report.config, KvType::kBF16), 2 * 2 * 2 * 16 * 2);
-  EXPECT_EQ(TokensThatFit(report, KvType::kBF16, report.total.bytes), 0U);
-  EXPECT_EQ(TokensThatFit(report, KvType::kBF16, report.total.bytes + 2560), 10U);
+  EXPECT_EQ(TokensThatFit(report, KvType::kBF16, report.total.memory_bytes), 0U);
+  EXPECT_EQ(TokensThatFit(report, KvType::kBF16, report.total.memory_bytes + 2560), 10U);
 }
 
 TEST(InspectModel, SaysWhyAModelCannotBeServed) {

@@ -114,6 +114,17 @@ TEST_P(QuantMatMulTest, MatchesDoubleArithmeticForAnyShapeAndType) {
   }
 }
 
+TEST_P(QuantMatMulTest, TakesTheMemoryThatIsForetold) {
+  constexpr int kOutputs = 128;
+  constexpr int kInputs = 512;
+  const auto backend = NewBackend(1);
+  for (const TensorType type : kTypes) {
+    const QuantTensor weights(type, kOutputs, kInputs, 1);
+    const auto matrix = *backend->Pack(weights.view());
+    EXPECT_EQ(matrix->bytes(), PackedBytes(type, size_t{kOutputs} * kInputs)) << InfoOf(type).name;
+  }
+}
+
 TEST_P(QuantMatMulTest, InputsNeedNotFillAScalesBlock) {
   const auto backend = NewBackend(1);
   for (const TensorType type : {TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ5_1}) {
