@@ -24,6 +24,8 @@ struct BenchFlags {
   LoadOptions load;
   std::string timeout = "5m";
   bool json = false;
+  std::string trace;
+  TraceOptions replay;
 };
 
 // The model to load: the one named, or the only one served.
@@ -42,6 +44,13 @@ int RunBenchServe(BenchFlags& flags, const Console& console) {
   const absl::StatusOr<absl::Duration> timeout = ParseTimeout("--timeout", flags.timeout);
   if (!timeout.ok()) return Report(console, "bench serve", timeout.status(), kExitUsage);
   flags.load.request_timeout = *timeout;
+  if (!flags.trace.empty()) {
+    flags.replay.max_requests = flags.workload.requests;
+    absl::StatusOr<Trace> trace = ReadTrace(flags.trace, flags.replay);
+    if (!trace.ok()) return Report(console, "bench serve", trace.status());
+    flags.workload.requests = static_cast<int>(trace->requests.size());
+    flags.workload.trace = *std::move(trace);
+  }
   const auto client = Client::Connect(flags.target, kConnectTimeout, *console.interrupt);
   if (!client.ok()) return Report(console, "bench serve", client.status());
   const absl::StatusOr<v1::ModelInfo> model = FindModel(**client, flags.workload.model);
@@ -66,7 +75,7 @@ void AddBenchCommand(CLI::App& app, const Console& console, Command* chosen) {
   AddBenchEngineCommand(bench, console, chosen);
   const auto flags = std::make_shared<BenchFlags>();
   CLI::App& command = *bench.add_subcommand(
-      "serve", "Open-loop load with Poisson arrivals; percentiles of TTFT, TPOT, ITL and end-to-end time.");
+      "serve", "Open-loop load, Poisson arrivals or a trace; percentiles of TTFT, TPOT, ITL and end-to-end time.");
   command.footer(
       "Only requests that succeed are measured; those that fail are counted by status code, with the first reason of "
       "each.\nThe exit code is 0 when at least one request succeeds.");
@@ -81,6 +90,18 @@ void AddBenchCommand(CLI::App& app, const Console& console, Command* chosen) {
   add_count("--requests", &workload.requests, "how many to send", 1'000'000);
   add_count("--prompt-tokens", &workload.prompt_tokens, "random token ids per prompt", 1 << 20);
   add_count("--output-tokens", &workload.output_tokens, "tokens per answer; end tokens do not end it", 1 << 20);
+  CLI::Option* const trace = command.add_option("--trace", flags->trace,
+                                                "recorded requests to replay, JSON lines as Mooncake's: prompts begin "
+                                                "alike where the recorded ones did");
+  for (const char* const name : {"--rate", "--prompt-tokens", "--output-tokens"}) {
+    trace->excludes(command.get_option(name));
+  }
+  AddNumber(command, "--trace-scale", &flags->replay.length_scale, "of the trace's numbers of tokens", 1e-6, 1e3)
+      ->default_str("1")
+      ->needs(trace);
+  AddNumber(command, "--trace-speed", &flags->replay.speed, "how much faster than recorded requests arrive", 1e-3, 1e6)
+      ->default_str("1")
+      ->needs(trace);
   AddWholeNumber(command, "--seed", &workload.seed, "of arrivals and prompts", 0, UINT64_MAX)
       ->default_str(absl::StrCat(workload.seed));
   add_count("--max-in-flight", &flags->load.max_in_flight, "requests beyond this are counted as NOT_SENT", 100'000);

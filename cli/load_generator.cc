@@ -71,6 +71,10 @@ class Call final : public grpc::ClientReadReactor<v1::GenerateResponse>, public 
     if (!ok) return;
     const absl::Duration elapsed = absl::Now() - arrival_;
     outcome_.token_times.insert(outcome_.token_times.end(), response_.chunk().token_ids_size(), elapsed);
+    if (response_.has_finish()) {
+      outcome_.prompt_tokens = response_.finish().usage().prompt_tokens();
+      outcome_.cached_tokens = response_.finish().usage().cached_prompt_tokens();
+    }
     StartRead(&response_);
   }
 
@@ -120,7 +124,7 @@ LoadResult GenerateLoad(Client& client, const Workload& workload, const LoadOpti
   Calls calls;
   LoadResult result;
   const Interrupt::Scope scope(interrupt, [&calls] { calls.CancelAll(); });
-  const std::vector<absl::Duration> arrivals = PoissonArrivals(workload);
+  const std::vector<absl::Duration> arrivals = Arrivals(workload);
   const absl::Time start = absl::Now();
   for (size_t i = 0; i < arrivals.size(); ++i) {
     v1::GenerateRequest request = MakeRequest(workload, static_cast<int>(i));

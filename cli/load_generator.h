@@ -22,7 +22,9 @@ struct LoadOptions {
 // Times are from the request's planned arrival, so that a late start counts as latency.
 struct RequestOutcome {
   grpc::StatusCode code = grpc::StatusCode::OK;
-  std::string reason;                       // why it failed; may be empty
+  std::string reason;  // why it failed; may be empty
+  uint32_t prompt_tokens = 0;
+  uint32_t cached_tokens = 0;               // of the prompt's
   std::vector<absl::Duration> token_times;  // one per output token; tokens of one message came together
   absl::Duration total;
 };

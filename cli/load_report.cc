@@ -47,6 +47,8 @@ LoadReport MakeReport(const LoadResult& result) {
       continue;
     }
     ++report.completed;
+    report.prompt_tokens += outcome.prompt_tokens;
+    report.cached_tokens += outcome.cached_tokens;
     end_to_end.push_back(absl::ToDoubleSeconds(outcome.total));
     const std::vector<absl::Duration>& times = outcome.token_times;
     output_tokens += times.size();
@@ -73,12 +75,17 @@ LoadReport MakeReport(const LoadResult& result) {
 }
 
 std::string ToTable(const Workload& workload, const LoadReport& report) {
-  std::string text = absl::StrFormat(
-      "%s at %g/s, %s and %s each\n"
-      "%d completed in %.2f s: %.2f requests/s, %.1f output tokens/s\n",
-      Count(workload.requests, "request"), workload.rate, Count(workload.prompt_tokens, "prompt token"),
-      Count(workload.output_tokens, "output token"), report.completed, report.duration_seconds,
-      report.requests_per_second, report.output_tokens_per_second);
+  std::string text = workload.trace.has_value()
+                         ? absl::StrCat(Count(workload.requests, "request"), " of a trace\n")
+                         : absl::StrFormat("%s at %g/s, %s and %s each\n", Count(workload.requests, "request"),
+                                           workload.rate, Count(workload.prompt_tokens, "prompt token"),
+                                           Count(workload.output_tokens, "output token"));
+  absl::StrAppendFormat(&text,
+                        "%d completed in %.2f s: %.2f requests/s, %.1f output tokens/s\n"
+                        "%d of %s cached\n",
+                        report.completed, report.duration_seconds, report.requests_per_second,
+                        report.output_tokens_per_second, report.cached_tokens,
+                        Count(report.prompt_tokens, "prompt token"));
   for (const auto& [code, errors] : report.errors) absl::StrAppend(&text, ErrorLine(code, errors));
   Table table({"MILLISECONDS", "MEAN", "P50", "P95", "P99", "MAX"});
   const auto add = [&table](const char* name, const LatencySummary& s) {
@@ -105,6 +112,8 @@ std::string ToJson(const std::string& target, const Workload& workload, const Lo
                      {"duration_seconds", report.duration_seconds},
                      {"requests_per_second", report.requests_per_second},
                      {"output_tokens_per_second", report.output_tokens_per_second},
+                     {"all_prompt_tokens", report.prompt_tokens},
+                     {"cached_prompt_tokens", report.cached_tokens},
                      {"ttft_seconds", SummaryJson(report.ttft)},
                      {"tpot_seconds", SummaryJson(report.tpot)},
                      {"itl_seconds", SummaryJson(report.itl)},

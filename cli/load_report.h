@@ -21,6 +21,8 @@ struct LoadReport {
   double duration_seconds = 0;
   double requests_per_second = 0;       // completed
   double output_tokens_per_second = 0;  // of completed requests
+  uint64_t prompt_tokens = 0;           // likewise
+  uint64_t cached_tokens = 0;           // likewise, of the prompts'
   LatencySummary ttft;
   LatencySummary tpot;  // mean gap after the first token, of requests with at least two
   LatencySummary itl;   // gaps between consecutive tokens, of all requests together

@@ -1,12 +1,14 @@
-// Synthetic load, reproducible from its seed: when requests arrive and what they ask.
+// Load, reproducible from its seed: when requests arrive and what they ask.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "baton/v1/inference.pb.h"
+#include "cli/trace.h"
 
 namespace baton {
 
@@ -18,12 +20,14 @@ struct Workload {
   int output_tokens = 64;
   uint64_t seed = 0;
   uint32_t vocab_size = 0;
+  std::optional<Trace> trace;  // instead of rate and numbers of tokens
 };
 
-// Arrival times from the start, ascending: a Poisson process of `rate`.
-std::vector<absl::Duration> PoissonArrivals(const Workload& workload);
+// Arrival times from the start, ascending: the trace's, or a Poisson process of `rate`.
+std::vector<absl::Duration> Arrivals(const Workload& workload);
 
-// The request that arrives as number `index`: a prompt of random token ids and an answer of exactly output_tokens.
+// The request that arrives as number `index`: a prompt of random token ids and an answer of exactly as many tokens as
+// it shall have. Blocks of a trace with the same id have the same tokens.
 v1::GenerateRequest MakeRequest(const Workload& workload, int index);
 
 }  // namespace baton

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -10,6 +11,7 @@
 #include "cli/latency_summary.h"
 #include "cli/load_generator.h"
 #include "cli/load_report.h"
+#include "cli/trace.h"
 #include "cli/workload.h"
 #include "fake_router.h"
 #include "tests/status_matchers.h"
@@ -18,6 +20,7 @@ namespace baton {
 namespace {
 
 using ::baton::testing::EchoAnswer;
+using ::baton::testing::Fails;
 using ::baton::testing::FakeRouter;
 using ::testing::DoubleNear;
 using ::testing::Each;
@@ -56,14 +59,14 @@ Workload SmallWorkload() {
 TEST(PoissonArrivals, AscendWithTheAskedRateAndRepeatWithTheirSeed) {
   Workload workload = SmallWorkload();
   workload.requests = 20000;
-  const std::vector<absl::Duration> arrivals = PoissonArrivals(workload);
+  const std::vector<absl::Duration> arrivals = Arrivals(workload);
 
   EXPECT_TRUE(std::is_sorted(arrivals.begin(), arrivals.end()));
   // The mean gap of 20,000 is within 5 % unless the distribution is wrong.
   EXPECT_THAT(absl::ToDoubleSeconds(arrivals.back()) / workload.requests, DoubleNear(1 / workload.rate, 1e-4));
-  EXPECT_EQ(arrivals, PoissonArrivals(workload));
+  EXPECT_EQ(arrivals, Arrivals(workload));
   workload.seed = 1;
-  EXPECT_NE(arrivals, PoissonArrivals(workload));
+  EXPECT_NE(arrivals, Arrivals(workload));
 }
 
 TEST(MakeRequest, DrawsDifferentPromptsAwayFromTheEndsOfTheVocabulary) {
@@ -76,6 +79,51 @@ TEST(MakeRequest, DrawsDifferentPromptsAwayFromTheEndsOfTheVocabulary) {
   EXPECT_TRUE(request.sampling().ignore_eos());
   EXPECT_EQ(request.SerializeAsString(), MakeRequest(workload, 3).SerializeAsString());
   EXPECT_NE(request.SerializeAsString(), MakeRequest(workload, 4).SerializeAsString());
+}
+
+constexpr char kTraceLines[] =
+    R"({"timestamp": 9000, "input_length": 1030, "output_length": 8, "hash_ids": [0, 1, 2]}
+{"timestamp": 5000, "input_length": 600, "output_length": 500, "hash_ids": [0, 3]}
+
+{"timestamp": 10000, "input_length": 5, "output_length": 1, "hash_ids": [9]}
+)";
+
+TEST(Trace, GivesArrivalsLengthsAndCommonBeginnings) {
+  ASSERT_OK_AND_ASSIGN(const Trace trace,
+                       ParseTrace(kTraceLines, "t", {.max_requests = 2, .length_scale = 1.0 / 8, .speed = 2}));
+  Workload workload = SmallWorkload();
+  workload.trace = trace;
+  EXPECT_EQ(Arrivals(workload), (std::vector<absl::Duration>{absl::ZeroDuration(), absl::Seconds(2)}));
+  const v1::GenerateRequest first = MakeRequest(workload, 0);
+  const v1::GenerateRequest second = MakeRequest(workload, 1);
+  EXPECT_EQ(first.token_ids().ids_size(), 75);
+  EXPECT_EQ(first.sampling().max_tokens(), 63);
+  EXPECT_EQ(second.token_ids().ids_size(), 129);
+  EXPECT_EQ(second.sampling().max_tokens(), 1);
+  const auto begins_like = [&](int tokens) {
+    return std::equal(first.token_ids().ids().begin(), first.token_ids().ids().begin() + tokens,
+                      second.token_ids().ids().begin());
+  };
+  EXPECT_TRUE(begins_like(64)) << "a block is 512 / 8 tokens";
+  EXPECT_FALSE(begins_like(75));
+}
+
+TEST(Trace, BadLinesAreRefusedByNumberAndField) {
+  const auto fails = [](const std::string& line, const std::string& message) {
+    return Fails(ParseTrace(absl::StrCat(R"({"timestamp": 0, "input_length": 5, "output_length": 1, "hash_ids": [9]})",
+                                         "\n", line),
+                            "t", {}),
+                 absl::StatusCode::kInvalidArgument, message);
+  };
+  EXPECT_TRUE(fails("nonsense", "t:2: expected a line of JSON"));
+  EXPECT_TRUE(fails(R"({"timestamp": -1})", "t:2: expected timestamp, a whole number from 0"));
+  EXPECT_TRUE(fails(R"({"timestamp": 1, "input_length": "many"})", "t:2: expected input_length"));
+  EXPECT_TRUE(fails(R"({"timestamp": 1, "input_length": 5, "output_length": 0})", "t:2: expected output_length"));
+  EXPECT_TRUE(fails(R"({"timestamp": 1, "input_length": 5, "output_length": 2})", "t:2: expected hash_ids"));
+  EXPECT_TRUE(fails(R"({"timestamp": 1, "input_length": 5, "output_length": 2, "hash_ids": [1, 2]})",
+                    "t:2: expected one of hash_ids for each 512 of 5 tokens"));
+  EXPECT_TRUE(Fails(ParseTrace("\n", "t", {}), absl::StatusCode::kInvalidArgument, "t: expected a request a line"));
+  EXPECT_TRUE(Fails(ReadTrace("/nowhere/t", {}), absl::StatusCode::kNotFound, "/nowhere/t"));
 }
 
 TEST(MakeRequest, StaysInsideATinyVocabulary) {
