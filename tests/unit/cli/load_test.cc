@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -14,6 +15,7 @@
 #include "cli/trace.h"
 #include "cli/workload.h"
 #include "fake_router.h"
+#include "tests/files.h"
 #include "tests/status_matchers.h"
 
 namespace baton {
@@ -106,6 +108,14 @@ TEST(Trace, GivesArrivalsLengthsAndCommonBeginnings) {
   };
   EXPECT_TRUE(begins_like(64)) << "a block is 512 / 8 tokens";
   EXPECT_FALSE(begins_like(75));
+}
+
+TEST(Trace, RecordedConversationsAreReadWhole) {
+  const std::filesystem::path path = testing::SharedFolder() / "traces" / "mooncake_conversation.jsonl";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path << "; set BATON_SHARED";
+  ASSERT_OK_AND_ASSIGN(const Trace trace, ReadTrace(path, {.max_requests = 1'000'000}));
+  EXPECT_EQ(trace.requests.size(), 12031u);
+  EXPECT_GT(trace.requests.back().arrival, absl::Minutes(50));
 }
 
 TEST(Trace, BadLinesAreRefusedByNumberAndField) {
