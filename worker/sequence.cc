@@ -28,7 +28,7 @@ void Sequence::AddPages(std::vector<PageRef> pages) {
 
 void Sequence::DropPages() {
   page_ids_.clear();
-  pages_.clear();
+  pool_.Release(std::exchange(pages_, {}));
   published_ = 0;
   kv_tokens_ = cached_tokens_ = 0;
 }

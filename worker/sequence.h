@@ -23,6 +23,9 @@ class Sequence {
  public:
   // The pool outlives the sequence.
   Sequence(Attempt attempt, PagePool& pool);
+  ~Sequence() { DropPages(); }
+  Sequence(const Sequence&) = delete;
+  Sequence& operator=(const Sequence&) = delete;
 
   const Attempt& attempt() const { return attempt_; }
   const AttemptKey& key() const { return attempt_.key; }

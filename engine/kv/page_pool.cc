@@ -188,22 +188,39 @@ PageCounts PagePool::counts() const {
           .quarantined = quarantined_};
 }
 
+bool PagePool::ReturnLocked(PageId page) {
+  uint8_t& state = state_[ToIndex(page)];
+  assert(holders_[ToIndex(page)] > 0);
+  if (--holders_[ToIndex(page)] > 0) return false;
+  if (state == kQuarantined) --quarantined_;
+  if (index_.Contains(page)) {
+    state = kCached;
+    index_.SetIdle(page);
+  } else {
+    state = kFree;
+    ++free_;
+  }
+  return true;
+}
+
 void PagePool::Return(PageId page) {
   {
     const MutexLock lock(mutex_);
-    uint8_t& state = state_[ToIndex(page)];
-    assert(holders_[ToIndex(page)] > 0);
-    if (--holders_[ToIndex(page)] > 0) return;
-    if (state == kQuarantined) --quarantined_;
-    if (index_.Contains(page)) {
-      state = kCached;
-      index_.SetIdle(page);
-    } else {
-      state = kFree;
-      ++free_;
-    }
+    if (!ReturnLocked(page)) return;
   }
   if (on_free_) on_free_();
+}
+
+void PagePool::Release(std::vector<PageRef> pages) {
+  bool available = false;
+  {
+    const MutexLock lock(mutex_);
+    for (PageRef& page : pages) {
+      if (page.pool_ != nullptr) available |= ReturnLocked(page.page_);
+      page.pool_ = nullptr;
+    }
+  }
+  if (available && on_free_) on_free_();
 }
 
 void PagePool::Quarantine(PageId page, bool quarantined) {

@@ -105,6 +105,8 @@ class PagePool {
   // on: `page`, or, if that was published before, the other page, and `page` goes back.
   PageRef Publish(PageRef page, const PageHash& name, const PageRef* parent);
   bool IsPublished(const PageHash& name) const;
+  // As if each were destroyed, but who waits for pages hears of it once.
+  void Release(std::vector<PageRef> pages);
   PageCounts counts() const;
 
   // Called, on the thread that gave a page back, after pages became free or cached. Set once, before the pool is
@@ -115,6 +117,7 @@ class PagePool {
   friend class PageRef;
   PagePool(const KvLayout& layout, uint32_t pages_total, PoolMemory memory);
   void Return(PageId page);
+  bool ReturnLocked(PageId page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // whether it is to be had now
   PageRef Hold(PageId page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   PageRef HoldPublished(PageId page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeFree(uint32_t count, std::vector<PageRef>& pages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -163,7 +163,7 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
   Transport* const transport_;
   const KvLayout layout_;
   const uint32_t pages_total_;
-  const PagePool& pool_;
+  PagePool& pool_;
   const Events events_;
   handoff::Hello self_;
 
@@ -212,7 +212,7 @@ void ReceiverEndpoint::Carry(handoff::Receiver::Action action, Effects* effects)
 void ReceiverEndpoint::Finish(Effects effects) {
   for (const auto& callback : effects.callbacks) callback();
   if (effects.released.empty()) return;
-  effects.released.clear();
+  pool_.Release(std::move(effects.released));
   Poke();
 }
 

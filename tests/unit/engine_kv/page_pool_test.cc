@@ -224,6 +224,20 @@ TEST(PublishedPagesTest, TheFirstOneToPublishAContentKeepsIt) {
   EXPECT_EQ(pool->counts().used, 1u) << "the other page went back";
 }
 
+TEST(PagePoolTest, ManyPagesAreGivenBackWithOneCall) {
+  const auto pool = NewPool(8);
+  int calls = 0;
+  pool->set_on_free([&] { ++calls; });
+  std::vector<PageRef> pages = *pool->Allocate(5);
+  pages[1].Reset();
+  EXPECT_EQ(calls, 1);
+  pool->Release(std::move(pages));
+  EXPECT_EQ(calls, 2);
+  ExpectCounts(*pool, 8, 0, 0);
+  pool->Release({});
+  EXPECT_EQ(calls, 2);
+}
+
 TEST(PublishedPagesTest, CachedPagesAreAnnouncedAsFree) {
   const auto pool = NewPool(2);
   int calls = 0;
