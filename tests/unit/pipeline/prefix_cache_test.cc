@@ -47,7 +47,9 @@ TEST(PrefixCache, OneByOneABeginningIsComputedAndHandedOverOnce) {
     const uint64_t pages = (requests[i].prompt.size() + kPageTokens - 1) / kPageTokens;
     const uint64_t shared = i < kFamilies ? 0 : kSharedTokens / kPageTokens;
     EXPECT_EQ(answers[i].cached_tokens, shared * kPageTokens) << "request " << i;
-    if (answers[i].tokens.size() > 1) EXPECT_EQ(answers[i].kv_bytes, (pages - shared) * page_bytes) << "request " << i;
+    if (answers[i].tokens.size() > 1) {
+      EXPECT_EQ(answers[i].kv_bytes, (pages - shared) * page_bytes) << "request " << i;
+    }
   }
   EXPECT_TRUE(prefill.BecomesEmpty());
   EXPECT_TRUE(decode.BecomesEmpty());
