@@ -3,7 +3,8 @@
 // those of the rows' weights with V.
 //
 // FloatBlock multiplies in f32. PairBlock, where a type's values are exact in BF16 and the CPU multiplies pairs of
-// those, rounds queries and weights to BF16 and sums in f32; scales stay out of the products.
+// those, sums in f32 and keeps scales out of the products. It takes a query as the sum of two BF16, because what is
+// lost of a score grows in the exponential; weights, which are averaged, are rounded to BF16.
 //
 // A row is a query and a head of its group. Every score and every result is one chain in order of dimensions, or of
 // tokens, whatever rows are beside it. Of tokens behind `tokens` nothing gets into a result.
@@ -184,7 +185,7 @@ class PairBlock {
 
   static size_t ScratchSize(int rows, int head_dim) {
     const size_t width = PaddedWidth<V>(head_dim);
-    return kAttentionBlockTokens * width + size_t(rows) * (width / 2 + kBlockPairs) + 2 * size_t{kAttentionBlockTokens};
+    return kAttentionBlockTokens * width + size_t(rows) * (width + kBlockPairs) + 2 * size_t{kAttentionBlockTokens};
   }
 
   PairBlock(float* scratch, int rows, int head_dim)
@@ -200,10 +201,13 @@ class PairBlock {
 
   void SetQuery(int row, const float* q, float scale) {
     ForVectors<V>(head_dim_, [&](size_t i, int partial) {
-      BF16 rounded[V::kLanes];
-      (LoadSome<V>(q + i, partial) * V::Set(scale)).Store(rounded);
+      BF16 high[V::kLanes], low[V::kLanes];
+      const V exact = LoadSome<V>(q + i, partial) * V::Set(scale);
+      exact.Store(high);
+      (exact - V::Load(high)).Store(low);
       for (size_t pair = i / 2; pair < i / 2 + V::kLanes / 2 && pair * 2 < size_t(head_dim_); ++pair) {
-        __builtin_memcpy(q_ + pair * rows_ + row, rounded + (pair * 2 - i), kPairBytes);
+        __builtin_memcpy(q_ + pair * rows_ + row, high + (pair * 2 - i), kPairBytes);
+        __builtin_memcpy(q_ + (pair + head_dim_ / 2) * rows_ + row, low + (pair * 2 - i), kPairBytes);
       }
     });
   }
@@ -223,9 +227,13 @@ class PairBlock {
   }
 
   void Score(int row, int rows, float* scores) const {
+    const int pairs = head_dim_ / 2;
     ForTiles<V::kPairRows>(rows, [&](int first, int count) {
-      PairTileOfRows<V, 1>(count, Bytes(keys_), head_dim_ / 2, Bytes(q_ + row + first), rows_, false,
-                           scores + size_t(row + first) * kAttentionBlockTokens, kAttentionBlockTokens);
+      float* const to = scores + size_t(row + first) * kAttentionBlockTokens;
+      for (int half = 0; half < 2; ++half) {
+        const float* const q = q_ + size_t(half) * pairs * rows_ + row + first;
+        PairTileOfRows<V, 1>(count, Bytes(keys_), pairs, Bytes(q), rows_, half != 0, to, kAttentionBlockTokens);
+      }
     });
     if constexpr (kHasScales<T>) {
       for (int r = row; r < row + rows; ++r) MultiplyBy(key_scales_, scores + size_t(r) * kAttentionBlockTokens);
@@ -326,7 +334,7 @@ class PairBlock {
   float* const key_scales_;    // [token]
   float* const value_scales_;  // [token]
   float* const weights_;       // [row][token / 2]
-  float* const q_;             // [dim / 2][row]
+  float* const q_;             // [rounded, the rest][dim / 2][row]
 };
 
 }  // namespace baton::cpu

@@ -24,7 +24,7 @@ class CpuBackend final : public Backend {
   CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> threads);
 
   std::string_view family() const override { return kernels_.family; }
-  int revision() const override { return 2; }
+  int revision() const override { return 3; }
 
   absl::StatusOr<std::unique_ptr<Matrix>> Pack(const TensorView& weights) override;
   absl::StatusOr<std::unique_ptr<Matrix>> PackStacked(std::span<const TensorView> weights) override;
