@@ -40,6 +40,13 @@ LoadProgress LogLoading(const std::string& model) {
   };
 }
 
+absl::StatusOr<std::unique_ptr<Model>> LoadModel(const WorkerOptions& options) {
+  if (options.engine == "replay") return LoadReplayModel(options.model, options.ForReplay());
+  ModelOptions model_options = options.ForModel();
+  model_options.progress = LogLoading(options.model_name);
+  return Model::Load(options.model, model_options);
+}
+
 }  // namespace
 
 std::string RoleName(v1::WorkerRole role) {
@@ -70,9 +77,7 @@ absl::StatusOr<std::unique_ptr<WorkerHost>> WorkerHost::Create(const WorkerOptio
   host->assets_fingerprint_ = AssetsFingerprint(host->assets_);
 
   const absl::Time start = absl::Now();
-  ModelOptions model_options = options.ForModel();
-  model_options.progress = LogLoading(options.model_name);
-  BATON_ASSIGN_OR_RETURN(host->model_, Model::Load(options.model, model_options));
+  BATON_ASSIGN_OR_RETURN(host->model_, LoadModel(options));
   BATON_RETURN_IF_ERROR(host->CreatePool(with_transport));
   Log(LogLevel::kInfo, "worker.loaded",
       {{"model", options.model_name},

@@ -104,6 +104,12 @@ void WorkerOptions::AddTo(OptionSet& set) {
   set.Add("worker-id", &worker_id, "name in logs, metrics and status (default: <role>-<host>-<port>)");
   set.Add("listen", &listen, "host:port for gRPC, from the router");
   set.Add("metrics-listen", &metrics_listen, "host:port for http /metrics; empty: not served");
+  set.AddChoice(
+      "engine", &engine, {"cpu", "replay"},
+      "replay: computes nothing, takes the time it is told and says tokens that follow from those before; for "
+      "load tests, needs a model's configuration and tokenizer but no weights");
+  set.Add("replay-step", &replay_step, "with replay: what a step takes");
+  set.Add("replay-prefill-speed", &replay_prefill_speed, "with replay: prompt tokens per second", 1);
   set.Add("threads", &threads, "compute threads; 0: one per CPU this process may use", 0, 1024);
   set.AddList("cpus", &cpus, "pin the compute threads to these CPUs, one each (default: unpinned)");
   set.AddChoice("kernels", &kernels, {"auto", "scalar", "avx2", "avx512", "avx512-vnni", "avx512-bf16"},
@@ -177,6 +183,15 @@ absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {
         "rand -hex 32)");
   }
   return absl::OkStatus();
+}
+
+ReplayOptions WorkerOptions::ForReplay() const {
+  ReplayOptions options;
+  options.step = replay_step;
+  options.prefill_tokens_per_second = replay_prefill_speed;
+  options.page_tokens = page_tokens;
+  if (kv_dtype != "auto") options.kv_dtype = KvTypeFromName(kv_dtype);
+  return options;
 }
 
 ModelOptions WorkerOptions::ForModel() const {

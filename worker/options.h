@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "common/options.h"
 #include "engine/model/model.h"
+#include "engine/model/replay_model.h"
 #include "kvtransfer/transport.h"
 #include "worker/schedule.h"
 
@@ -23,6 +24,9 @@ struct WorkerOptions {
   std::string listen;
   std::string metrics_listen;
 
+  std::string engine = "cpu";
+  absl::Duration replay_step = absl::Milliseconds(10);
+  int replay_prefill_speed = 10000;
   int threads = 0;  // 0: one per CPU this process may use
   std::vector<int> cpus;
   std::string kernels = "auto";
@@ -48,6 +52,7 @@ struct WorkerOptions {
   // INVALID_ARGUMENT names the option. `needs_secret`: this worker hands over or receives.
   absl::Status Finalize(std::string_view role, bool needs_secret);
   ModelOptions ForModel() const;
+  ReplayOptions ForReplay() const;
   // Admitted at once: those that wait and those in progress.
   int max_attempts() const { return max_queue + schedule.max_sequences; }
 };

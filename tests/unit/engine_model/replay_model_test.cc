@@ -1,0 +1,130 @@
+#include "engine/model/replay_model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "tests/model_runner.h"
+#include "tests/status_matchers.h"
+#include "tests/tiny_models.h"
+
+namespace baton {
+namespace {
+
+using testing::Fails;
+using testing::PagedSequence;
+
+constexpr ReplayOptions kAtOnce{.step = absl::ZeroDuration(), .prefill_tokens_per_second = 1e12};
+const std::vector<TokenId> kPrompt = {5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24};
+
+class ReplayModelTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_OK_AND_ASSIGN(model_, LoadReplayModel(testing::TinyModel("llama_gqa"), kAtOnce)); }
+
+  TokenId Said(int row) const {
+    const std::span<const float> logits = output_.row(row);
+    return static_cast<TokenId>(std::max_element(logits.begin(), logits.begin() + model_->config().vocab_size) -
+                                logits.begin());
+  }
+  // What is said after the prompt's last token, and `count - 1` times after what was said.
+  std::vector<TokenId> Generate(PagePool& pool, PagedSequence& sequence, int count, int chunk) {
+    std::vector<TokenId> said;
+    while (static_cast<int>(said.size()) < count) {
+      const SequenceInput input = sequence.Next(chunk, Want::kLastLogits);
+      EXPECT_OK(model_->Forward({&input, 1}, pool, nullptr, output_));
+      sequence.computed += static_cast<int>(input.tokens.size());
+      if (!sequence.done()) continue;
+      said.push_back(Said(output_.rows[0].first));
+      sequence.tokens.push_back(said.back());
+    }
+    return said;
+  }
+
+  std::unique_ptr<Model> model_;
+  ForwardOutput output_;
+};
+
+TEST_F(ReplayModelTest, SaysTheSameHoweverThePromptIsCut) {
+  const auto pool = testing::MakePool(*model_, 32);
+  PagedSequence whole(*pool, kPrompt, 40);
+  const std::vector<TokenId> said = Generate(*pool, whole, 10, 100);
+  for (const int chunk : {1, 3, 16, 19}) {
+    PagedSequence cut(*pool, kPrompt, 40);
+    EXPECT_EQ(Generate(*pool, cut, 10, chunk), said) << chunk;
+  }
+  std::vector<TokenId> other = kPrompt;
+  other[0] = 4;
+  PagedSequence sequence(*pool, other, 40);
+  EXPECT_NE(Generate(*pool, sequence, 10, 100), said) << "every token counts";
+}
+
+TEST_F(ReplayModelTest, KnowsWhatWasBeforeFromThePagesAlone) {
+  const auto pool = testing::MakePool(*model_, 32);
+  PagedSequence here(*pool, kPrompt, 40);
+  const std::vector<TokenId> said = Generate(*pool, here, 1, 100);
+  // The same pages elsewhere, in another order.
+  const auto there = testing::MakePool(*model_, 32);
+  PagedSequence moved(*there, kPrompt, 40);
+  std::swap(moved.pages[0], moved.pages[1]);
+  for (int layer = 0; layer < model_->config().layers; ++layer) {
+    for (size_t i = 0; i < 2; ++i) {
+      std::memcpy(there->block(layer, moved.pages[i]), pool->block(layer, here.pages[i]),
+                  model_->kv_layout().block_bytes());
+    }
+  }
+  moved.computed = here.computed;
+  moved.tokens.push_back(said[0]);
+  EXPECT_EQ(Generate(*there, moved, 5, 100), Generate(*pool, here, 5, 100));
+}
+
+TEST_F(ReplayModelTest, APageOfAnotherSequenceShows) {
+  const auto pool = testing::MakePool(*model_, 32);
+  PagedSequence one(*pool, kPrompt, 40);
+  PagedSequence two(*pool, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}, 40);
+  Generate(*pool, one, 1, 100);
+  Generate(*pool, two, 1, 100);
+  // In one layer: the layers differ.
+  std::memcpy(pool->block(1, one.pages[1]), pool->block(1, two.pages[1]), model_->kv_layout().block_bytes());
+  const SequenceInput input = one.Next(1, Want::kLastLogits);
+  EXPECT_TRUE(Fails(model_->Forward({&input, 1}, *pool, nullptr, output_), absl::StatusCode::kInternal,
+                    "KV of position 19 in layer 1"));
+  // In all of them: other tokens.
+  for (int layer = 0; layer < model_->config().layers; ++layer) {
+    std::memcpy(pool->block(layer, one.pages[1]), pool->block(layer, two.pages[1]), model_->kv_layout().block_bytes());
+  }
+  PagedSequence untouched(*pool, kPrompt, 40);
+  Generate(*pool, untouched, 1, 100);
+  EXPECT_NE(Generate(*pool, one, 5, 100), Generate(*pool, untouched, 5, 100));
+}
+
+TEST_F(ReplayModelTest, TakesItsTimeAndEndsWhenNobodyWaits) {
+  ASSERT_OK_AND_ASSIGN(model_, LoadReplayModel(testing::TinyModel("llama_gqa"),
+                                               {.step = absl::Milliseconds(20), .prefill_tokens_per_second = 1000}));
+  const auto pool = testing::MakePool(*model_, 32);
+  PagedSequence sequence(*pool, kPrompt, 40);
+  const SequenceInput input = sequence.Next(100, Want::kLastLogits);
+  const absl::Time start = absl::Now();
+  ASSERT_OK(model_->Forward({&input, 1}, *pool, nullptr, output_));
+  EXPECT_GE(absl::Now() - start, absl::Milliseconds(39)) << "20 ms and 19 tokens more";
+  const auto never = [](int /*layer*/) { return false; };
+  EXPECT_TRUE(Fails(model_->Forward({&input, 1}, *pool, never, output_), absl::StatusCode::kCancelled, ""));
+}
+
+TEST_F(ReplayModelTest, NeedsNoWeights) {
+  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "no_weights";
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy_file(testing::TinyModel("llama_gqa") / "config.json", folder / "config.json",
+                             std::filesystem::copy_options::overwrite_existing);
+  ASSERT_OK_AND_ASSIGN(const auto model, LoadReplayModel(folder, kAtOnce));
+  EXPECT_EQ(model->numerics_id(), model_->numerics_id());
+  std::filesystem::remove(folder / "config.json");
+  EXPECT_TRUE(Fails(LoadReplayModel(folder, kAtOnce).status(), absl::StatusCode::kNotFound, "config.json"));
+}
+
+}  // namespace
+}  // namespace baton
