@@ -222,7 +222,8 @@ void DecodeEngine::RunStep(const std::vector<Share>& plan) {
   UpdateMean(parts_.load->step_seconds, seconds);
   if (prompt_tokens > 0) {
     parts_.metrics->prompt_tokens.Increment(prompt_tokens);
-    UpdateMean(parts_.load->prefill_tokens_per_second, prompt_tokens / std::max(seconds, 1e-9));
+    prefill_speed_.Add(prompt_tokens, seconds);
+    parts_.load->prefill_tokens_per_second = prefill_speed_.tokens_per_second();
   }
   for (const StepEntry& entry : entries) {
     entry.sequence->Publish(/*replace=*/true);

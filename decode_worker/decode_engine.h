@@ -99,6 +99,7 @@ class DecodeEngine final : public Engine {
   StepRunner runner_;
   JobTable<Job> jobs_;
   std::atomic<bool> wants_pages_{false};  // an allocation failed: tell when pages are free
+  MeanSpeed prefill_speed_;
   bool draining_ = false;
   int local_sequences_ = 0;  // running ones that did not come through the receiver
 };

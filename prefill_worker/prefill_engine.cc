@@ -187,7 +187,8 @@ void PrefillEngine::RunStep(const std::vector<Share>& plan) {
   parts_.metrics->batch_sequences.Observe(static_cast<double>(jobs.size()));
   parts_.metrics->prompt_tokens.Increment(tokens);
   UpdateMean(parts_.load->step_seconds, seconds);
-  UpdateMean(parts_.load->prefill_tokens_per_second, tokens / std::max(seconds, 1e-9));
+  prefill_speed_.Add(tokens, seconds);
+  parts_.load->prefill_tokens_per_second = prefill_speed_.tokens_per_second();
   for (size_t i = 0; i < jobs.size(); ++i) {
     if (jobs[i]->state == State::kReleasing) continue;
     jobs[i]->pages_put = pages_complete[i];

@@ -89,6 +89,7 @@ class PrefillEngine final : public Engine {
   const ScheduleLimits limits_;
   StepRunner runner_;
   JobTable<Job> jobs_;
+  MeanSpeed prefill_speed_;
 };
 
 }  // namespace baton

@@ -75,6 +75,7 @@ absl::Status GenerateCall::Run(const v1::GenerateRequest& request) {
   BATON_ASSIGN_OR_RETURN(options.spec, ResolveRequest(request, *model.assets, model.limits, DrawSeed()));
   options.spec.model = model.name;
   options.assets = model.assets;
+  options.page_tokens = model.limits.page_tokens;
   options.retry = context_.retry;
   options.placer = context_.registry;
   options.sink = shared_from_this();

@@ -37,6 +37,9 @@ struct RouterMetrics::Families {
         requests(Count(r, "baton_requests_total", "Requests ended, by outcome")),
         prompt_tokens(Count(r, "baton_prompt_tokens_total", "Prompt tokens of finished requests")),
         generated_tokens(Count(r, "baton_generated_tokens_total", "Output tokens of finished requests")),
+        placements(Count(r, "baton_placements_total", "Attempts placed, by where the prompt is computed")),
+        expected_cached_tokens(Count(r, "baton_expected_cached_tokens_total",
+                                     "Prompt tokens that their workers were thought to have when they were placed")),
         attempts(Count(r, "baton_attempts_total", "Attempts ended, by cause")),
         disagreements(Count(r, "baton_token_disagreements_total", "Output tokens that came twice and differed")),
         running(Level(r, "baton_running_requests", "Requests in flight")),
@@ -51,6 +54,8 @@ struct RouterMetrics::Families {
   Family<Counter>& requests;
   Family<Counter>& prompt_tokens;
   Family<Counter>& generated_tokens;
+  Family<Counter>& placements;
+  Family<Counter>& expected_cached_tokens;
   Family<Counter>& attempts;
   Family<Counter>& disagreements;
   Family<Gauge>& running;
@@ -114,6 +119,11 @@ void RouterMetrics::Finished(const std::string& model, const v1::Usage& usage, c
 void RouterMetrics::RequestEnded(const std::string& model, std::string_view outcome, absl::Duration total) {
   families_->requests.Add({{"model", model}, {"outcome", std::string(outcome)}}).Increment();
   if (!model.empty()) Of(model).duration.Observe(absl::ToDoubleSeconds(total));
+}
+
+void RouterMetrics::Placed(const std::string& model, bool local, uint32_t cached_tokens) {
+  families_->placements.Add({{"model", model}, {"prefill", local ? "local" : "remote"}}).Increment();
+  families_->expected_cached_tokens.Add({{"model", model}}).Increment(cached_tokens);
 }
 
 void RouterMetrics::AttemptEnded(const std::string& model, AttemptEnd end) {

@@ -3,6 +3,7 @@
 // Thread-safe. Registered once per process.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,6 +30,8 @@ class RouterMetrics {
   // Once per request. `outcome`: stop, length, or the name of a status code. A request that was refused before its
   // model was known has an empty model and no duration.
   void RequestEnded(const std::string& model, std::string_view outcome, absl::Duration total);
+  // `local`: the decode worker computes the prompt itself. `cached_tokens`: that the worker is thought to have of it.
+  void Placed(const std::string& model, bool local, uint32_t cached_tokens);
   void AttemptEnded(const std::string& model, AttemptEnd end);
   void TokenDisagreement(const std::string& model);
 

@@ -18,6 +18,13 @@ void DescribeOptions(OptionSet& set, RouterOptions& options) {
           absl::Milliseconds(10));
   set.Add("probe-timeout", &options.probe_timeout, "limit of one probe of a pair of workers", absl::Milliseconds(100));
 
+  set.AddChoice("placement", &options.placement, {"prefix", "least-loaded", "round-robin"},
+                "prefix: where the first token is soonest, prompts' beginnings that workers keep considered; "
+                "least-loaded: those left aside; round-robin: pairs in turn");
+  set.Add("max-local-prefill-tokens", &options.max_local_prefill_tokens,
+          "longest rest of a prompt that a decode worker of role both computes itself while prefill workers take it",
+          0);
+
   set.Add("max-requests", &options.max_requests, "requests in flight; past them RESOURCE_EXHAUSTED", 1, 1 << 20);
   set.Add("max-attempts", &options.max_attempts,
           "failed attempts of one request before it fails (preemptions not counted)", 1, 1000);

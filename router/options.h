@@ -29,6 +29,8 @@ struct RouterOptions {
   absl::Duration overload_wait;
   absl::Duration placement_wait = absl::Seconds(10);
   absl::Duration drain_timeout = absl::Seconds(30);
+  std::string placement = "prefix";
+  int max_local_prefill_tokens = 512;
 
   LogOptions log;
 };

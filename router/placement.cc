@@ -14,6 +14,10 @@ constexpr double kAssumedPrefillTokensPerSecond = 1000;
 constexpr double kNoBatchSlotSeconds = 5;
 constexpr double kNoPagesSeconds = 5;
 
+// Reserve, Granted and Commit travel between the workers, and the last pages: of no weight but against a prompt that is
+// mostly cached, which is soonest computed where it is decoded.
+constexpr double kHandoffSeconds = 0.002;
+
 uint64_t PagesFor(uint64_t tokens, uint32_t page_tokens) { return (tokens + page_tokens - 1) / page_tokens; }
 
 // A grant covers the prompt and one page to grow into.
@@ -40,23 +44,38 @@ uint32_t LargestSequence(const PairView& pair) {
 
 bool Fits(const PairView& pair, const PlacementNeed& need) { return need.total_tokens <= LargestSequence(pair); }
 
+uint32_t TokensToCompute(const WorkerView& prefill, const PlacementNeed& need) {
+  if (need.prompt_tokens == 0) return 0;
+  return need.prompt_tokens - std::min(prefill.cached_tokens, need.prompt_tokens - 1);
+}
+
 double EstimateTtftSeconds(const PairView& pair, const PlacementNeed& need) {
   const double measured = pair.prefill.prefill_tokens_per_second;
   const double speed = measured > 0 ? measured : kAssumedPrefillTokensPerSecond;
-  double seconds = (static_cast<double>(pair.prefill.waiting_tokens) + need.prompt_tokens) / speed;
+  double seconds = (static_cast<double>(pair.prefill.waiting_tokens) + TokensToCompute(pair.prefill, need)) / speed;
+  if (!pair.local) seconds += kHandoffSeconds;
   if (pair.decode.running_sequences >= pair.decode.max_sequences) seconds += kNoBatchSlotSeconds;
   if (pair.decode.pages_free < PagesToStart(pair.decode, need.prompt_tokens)) seconds += kNoPagesSeconds;
   return seconds;
 }
 
-std::optional<size_t> ChoosePair(std::span<const PairView> pairs, const PlacementNeed& need,
-                                 std::span<const WorkerKey> avoid, uint64_t turn) {
-  using Rank = std::tuple<double, uint32_t>;
+std::optional<size_t> ChoosePair(const PlacementRules& rules, std::span<const PairView> pairs,
+                                 const PlacementNeed& need, std::span<const WorkerKey> avoid, uint64_t turn) {
+  const auto is_possible = [&](const PairView& pair) { return Fits(pair, need) && !IsAvoided(pair, avoid); };
+  const bool other_than_local =
+      std::any_of(pairs.begin(), pairs.end(), [&](const PairView& pair) { return !pair.local && is_possible(pair); });
+  using Rank = std::tuple<double, uint32_t, int64_t>;
   std::optional<Rank> best;
   std::vector<size_t> equals;
   for (size_t i = 0; i < pairs.size(); ++i) {
-    if (!Fits(pairs[i], need) || IsAvoided(pairs[i], avoid)) continue;
-    const Rank rank{EstimateTtftSeconds(pairs[i], need), pairs[i].decode.running_sequences};
+    const PairView& pair = pairs[i];
+    if (!is_possible(pair)) continue;
+    const bool too_long = TokensToCompute(pair.prefill, need) > rules.max_local_prefill_tokens;
+    if (pair.local && too_long && other_than_local) continue;
+    Rank rank{};
+    if (rules.policy != PlacementPolicy::kRoundRobin) {
+      rank = {EstimateTtftSeconds(pair, need), pair.decode.running_sequences, -int64_t{pair.decode.cached_tokens}};
+    }
     if (!best || rank < *best) {
       best = rank;
       equals.clear();

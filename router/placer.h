@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/kv/page_hash.h"
 #include "router/worker_ref.h"
 
 namespace baton::router {
@@ -17,6 +18,7 @@ struct Placement {
   WorkerRef decode;
   std::string model;
   std::string numerics_id;
+  uint32_t cached_tokens = 0;  // of the prompt, that `prefill` is thought to have
 };
 
 struct PlacementQuery {
@@ -26,6 +28,8 @@ struct PlacementQuery {
   uint32_t prompt_tokens = 0;  // prior output included
   uint32_t total_tokens = 0;   // prompt and max_tokens
   std::vector<WorkerKey> avoid;
+  std::vector<PageKey> pages;  // the prompt's full pages
+  uint32_t page_tokens = 0;    // that `pages` are made for; 0: no pages
 };
 
 struct PlacementResult {

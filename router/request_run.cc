@@ -14,6 +14,12 @@
 
 namespace baton::router {
 
+namespace {
+
+PageHash HashRoot(const std::string& model) { return PageHashRoot(model, /*adapter=*/"", /*tenant=*/""); }
+
+}  // namespace
+
 using DecodeCall = StreamCall<v1::DecodeRequest, v1::DecodeEvent>;
 using PrefillCall = StreamCall<v1::PrefillRequest, v1::PrefillEvent>;
 
@@ -78,10 +84,23 @@ void RequestRun::Do(action::Place& place) {
   query.prompt_tokens = static_cast<uint32_t>(options_.spec.prompt.size() + machine_.output().size());
   query.total_tokens = static_cast<uint32_t>(options_.spec.prompt.size()) + options_.spec.sampling.max_tokens();
   query.avoid = std::move(place.avoid);
+  query.pages = PagesOfContext();
+  query.page_tokens = options_.page_tokens;
   PlacementResult result = options_.placer->Place(query);
   if (result.kind == PlacementResult::Kind::kPlaced) numerics_id_ = result.placement.numerics_id;
   // As an event of its own: the machine is not called from within its own actions.
   Handle([result = std::move(result)](RequestMachine& machine) { machine.OnPlaced(SteadyNow(), result); });
+}
+
+std::vector<PageKey> RequestRun::PagesOfContext() {
+  if (options_.page_tokens == 0) return {};
+  std::vector<TokenId> tokens = options_.spec.prompt;
+  tokens.insert(tokens.end(), machine_.output().begin(), machine_.output().end());
+  ExtendPageHashes(HashRoot(options_.spec.model), tokens, static_cast<int>(options_.page_tokens), page_hashes_);
+  std::vector<PageKey> keys;
+  keys.reserve(page_hashes_.size());
+  for (const PageHash& hash : page_hashes_) keys.push_back(ToKey(hash));
+  return keys;
 }
 
 v1::AttemptHeader RequestRun::MakeHeader(uint32_t attempt, const Placement& placement) const {
@@ -97,7 +116,7 @@ v1::AttemptHeader RequestRun::MakeHeader(uint32_t attempt, const Placement& plac
   header.mutable_prompt_token_ids()->Assign(spec.prompt.begin(), spec.prompt.end());
   header.mutable_prior_output_token_ids()->Assign(prior.begin(), prior.end());
   *header.mutable_sampling() = spec.sampling;
-  const PageHash root = PageHashRoot(placement.model, /*adapter=*/"", /*tenant=*/"");
+  const PageHash root = HashRoot(placement.model);
   header.set_page_hash_root(root.data(), root.size());
   return header;
 }
@@ -110,8 +129,12 @@ void RequestRun::Do(action::OpenDecode& open) {
        {"attempt", attempt},
        {"prefill", placement_->local ? "local" : placement_->prefill.key.id},
        {"decode", placement_->decode.key.id},
+       {"cached", placement_->cached_tokens},
        {"prior_tokens", machine_.output().size()}});
   attempt_opened_ = SteadyNow();
+  if (options_.metrics != nullptr) {
+    options_.metrics->Placed(options_.spec.model, placement_->local, placement_->cached_tokens);
+  }
   calls_->header = MakeHeader(attempt, *placement_);
   v1::DecodeRequest request;
   *request.mutable_header() = calls_->header;

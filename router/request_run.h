@@ -10,12 +10,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "baton/v1/inference.pb.h"
 #include "baton/v1/worker.pb.h"
 #include "common/ids.h"
+#include "engine/kv/page_hash.h"
 #include "router/model_assets.h"
 #include "router/placer.h"
 #include "router/request_machine.h"
@@ -43,6 +45,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
     RequestId id = RequestId::Random();
     RequestSpec spec;
     std::shared_ptr<const ModelAssets> assets;
+    uint32_t page_tokens = 0;  // 0: placed without regard to pages
     RetryPolicy retry;
     absl::Time received;      // SteadyNow()
     absl::Time arrival_wall;  // absl::Now(): seniority at the workers
@@ -79,6 +82,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   void Do(action::Fail& fail);
 
   v1::AttemptHeader MakeHeader(uint32_t attempt, const Placement& placement) const;
+  std::vector<PageKey> PagesOfContext();
   absl::Duration TimeLeft() const;
   void ObserveTokens(const v1::Chunk& chunk);
   void End(std::string_view outcome, const absl::Status& status);
@@ -91,6 +95,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   std::unique_ptr<Calls> calls_;
   std::optional<Placement> placement_;  // of the open attempt
   std::string numerics_id_;             // of the first attempt: later ones stay with it
+  std::vector<PageHash> page_hashes_;   // of the prompt and the output so far
   Timer wake_timer_;
   Timer deadline_timer_;
   std::optional<absl::Time> attempt_opened_;  // the latest

@@ -19,6 +19,11 @@ namespace {
 
 constexpr absl::Duration kShutdownTimeout = absl::Seconds(2);
 
+PlacementPolicy PolicyOf(const std::string& name) {
+  if (name == "round-robin") return PlacementPolicy::kRoundRobin;
+  return name == "least-loaded" ? PlacementPolicy::kLeastLoaded : PlacementPolicy::kPrefix;
+}
+
 }  // namespace
 
 // In the order of construction; the server goes first when it ends.
@@ -49,6 +54,8 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
   registry.peer_timeout = options.peer_timeout;
   registry.heartbeat_interval = options.heartbeat_interval;
   registry.max_prompt_tokens = options.max_prompt_tokens;
+  registry.placement.policy = PolicyOf(options.placement);
+  registry.placement.max_local_prefill_tokens = options.max_local_prefill_tokens;
   registry.probe = [timeout = options.probe_timeout](const Placement& placement, auto assets, auto done) {
     ProbePair(placement, std::move(assets), timeout, std::move(done));
   };

@@ -14,11 +14,13 @@ namespace baton::router {
 namespace {
 
 using WatchCall = StreamCall<v1::WatchStatusRequest, v1::WorkerStatus>;
+using PagesCall = StreamCall<v1::WatchPagesRequest, v1::PageNews>;
 using AssetsCall = StreamCall<v1::GetModelAssetsRequest, v1::ModelAssetPiece>;
 
 // Prompts with their hashes travel to workers: more than a client may send.
 constexpr int kWorkerMessageBytes = 64 << 20;
 constexpr size_t kMaxAssetsBytes = size_t{256} << 20;
+constexpr absl::Duration kPagesInterval = absl::Milliseconds(100);
 constexpr absl::Duration kAssetsTimeout = absl::Minutes(1);
 
 }  // namespace
@@ -55,7 +57,7 @@ WorkerRegistry::WorkerRegistry(Options options)
         return links;
       }()),
       control_calls_(std::make_shared<CallGroup>()),
-      table_({options_.addresses, options_.peer_timeout, options_.max_prompt_tokens}) {}
+      table_({options_.addresses, options_.peer_timeout, options_.max_prompt_tokens, options_.placement}) {}
 
 WorkerRegistry::~WorkerRegistry() = default;
 
@@ -112,6 +114,7 @@ void WorkerRegistry::Run(WorkerTable::Effects effects) {
   }
   for (const WorkerRef& lost : effects.lost) lost.connection->calls()->CancelAll();
   for (const size_t worker : effects.connect) Connect(worker);
+  for (const WorkerTable::WatchPages& watch : effects.watch_pages) WatchPages(watch);
   for (const auto& [worker, fingerprint] : effects.fetch) FetchAssets(worker, fingerprint);
   for (const Placement& placement : effects.probe) StartProbe(placement);
 }
@@ -137,6 +140,28 @@ void WorkerRegistry::Connect(size_t worker) {
         const auto self = weak.lock();
         if (self == nullptr) return;
         self->Update([&](WorkerTable& table) { table.OnStreamEnded(SteadyNow(), worker, status); });
+      });
+}
+
+void WorkerRegistry::WatchPages(const WorkerTable::WatchPages& watch) {
+  v1::WatchPagesRequest request;
+  request.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
+  request.set_interval_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(kPagesInterval)));
+  PagesCall::Start(
+      {control_calls_}, std::move(request),
+      [&](auto* context, const auto* message, auto* reactor) {
+        links_[watch.worker].control->async()->WatchPages(context, message, reactor);
+      },
+      [weak = weak_from_this(), watch](const v1::PageNews& news) {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        MutexLock lock(self->mutex_);
+        if (!self->stopped_) self->table_.OnPages(watch, news);
+      },
+      [weak = weak_from_this(), watch](const absl::Status&) {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        self->Update([&](WorkerTable& table) { table.OnPagesEnded(SteadyNow(), watch); });
       });
 }
 

@@ -34,6 +34,7 @@ class WorkerRegistry : public Placer, public std::enable_shared_from_this<Worker
     absl::Duration peer_timeout = absl::Seconds(3);
     absl::Duration heartbeat_interval = absl::Milliseconds(500);
     uint32_t max_prompt_tokens = 0;
+    PlacementRules placement = {};
     Probe probe;
     // Called after every change and regularly, never under the lock.
     std::function<void(const WorkerRegistry&)> on_change;
@@ -66,6 +67,7 @@ class WorkerRegistry : public Placer, public std::enable_shared_from_this<Worker
   void Update(Change change);
   void Run(WorkerTable::Effects effects);
   void Connect(size_t worker);
+  void WatchPages(const WorkerTable::WatchPages& watch);
   void FetchAssets(size_t worker, const std::string& fingerprint);
   void StartProbe(const Placement& placement);
 

@@ -111,6 +111,7 @@ void WorkerTable::OnStatus(absl::Time now, size_t index, const v1::WorkerStatus&
     worker.ref = WorkerRef{key, status.handoff_address(), connection()};
     worker.id = key.id;
     worker.sent.clear();
+    worker.pages.Clear();  // until its watch says otherwise
   } else if (worker.lost) {
     // The calls of before were ended for good; new ones need a group of their own.
     worker.ref->connection = connection();
@@ -170,7 +171,23 @@ void WorkerTable::AdvanceWorkers(absl::Time now) {
       worker.connecting = true;
       effects_.connect.push_back(i);
     }
+    if (worker.serving() && !worker.watching_pages && worker.next_pages_watch <= now) {
+      worker.watching_pages = true;
+      effects_.watch_pages.push_back({i, ++worker.pages_watch});
+    }
   }
+}
+
+void WorkerTable::OnPages(const WatchPages& watch, const v1::PageNews& news) {
+  Worker& worker = workers_[watch.worker];
+  if (watch.watch == worker.pages_watch) worker.pages.Apply(news, worker.status.capacity().pages_total());
+}
+
+void WorkerTable::OnPagesEnded(absl::Time now, const WatchPages& watch) {
+  Worker& worker = workers_[watch.worker];
+  worker.watching_pages = false;
+  worker.next_pages_watch = now + kMaxConnectBackoff;
+  worker.pages.Clear();
 }
 
 // ------------------------------------------------------------------------------------------------------------ assets

@@ -25,6 +25,7 @@
 #include "absl/time/time.h"
 #include "baton/v1/inference.pb.h"
 #include "baton/v1/worker.pb.h"
+#include "router/known_pages.h"
 #include "router/model_assets.h"
 #include "router/placement.h"
 #include "router/placer.h"
@@ -45,8 +46,13 @@ class WorkerTable {
     std::vector<std::string> addresses;
     absl::Duration peer_timeout = absl::Seconds(3);
     uint32_t max_prompt_tokens = 0;
+    PlacementRules placement = {};
   };
 
+  struct WatchPages {  // -> OnPages..., OnPagesEnded
+    size_t worker;
+    uint64_t watch;
+  };
   struct FetchAssets {  // -> OnAssets
     size_t worker;
     std::string fingerprint;
@@ -59,6 +65,7 @@ class WorkerTable {
   };
   struct Effects {
     std::vector<size_t> connect;  // -> OnConnecting, then OnStatus..., OnStreamEnded
+    std::vector<WatchPages> watch_pages;
     std::vector<FetchAssets> fetch;
     std::vector<Placement> probe;  // -> OnProbed
     std::vector<WorkerRef> lost;   // end the calls to them
@@ -71,6 +78,8 @@ class WorkerTable {
   using MakeConnection = std::function<std::shared_ptr<WorkerConnection>()>;
   void OnStatus(absl::Time now, size_t worker, const v1::WorkerStatus& status, const MakeConnection& connection);
   void OnStreamEnded(absl::Time now, size_t worker, const absl::Status& status);
+  void OnPages(const WatchPages& watch, const v1::PageNews& news);
+  void OnPagesEnded(absl::Time now, const WatchPages& watch);
   void OnAssets(absl::Time now, const std::string& fingerprint,
                 absl::StatusOr<std::shared_ptr<const ModelAssets>> assets);
   void OnProbed(absl::Time now, uint64_t pair, const absl::Status& status);
@@ -113,6 +122,10 @@ class WorkerTable {
     std::optional<WorkerRef> ref;  // since the first report
     v1::WorkerStatus status;
     std::vector<SentWork> sent;
+    KnownPages pages;
+    bool watching_pages = false;
+    uint64_t pages_watch = 0;  // the latest
+    absl::Time next_pages_watch = absl::InfinitePast();
 
     bool live() const { return ref && !lost; }
     bool draining() const { return live() && status.state() == v1::WORKER_STATE_DRAINING; }
@@ -151,8 +164,9 @@ class WorkerTable {
   std::string PairName(const Pair& pair) const;
   bool Usable(const Pair& pair) const;
   bool Matches(const Pair& pair, const PlacementQuery& query) const;
-  PairView View(const Pair& pair) const;
-  WorkerView View(const Worker& worker) const;
+  // `query` tells what is asked for, if anything.
+  PairView View(const Pair& pair, const PlacementQuery& query = {}) const;
+  WorkerView View(const Worker& worker, const PlacementQuery& query) const;
   Placement MakePlacement(const Pair& pair) const;
   const ModelAssets* LoadedAssets(const Worker& worker) const;
   std::string WhyNoPair(const std::string& model) const;

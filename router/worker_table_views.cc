@@ -19,7 +19,7 @@ bool WorkerTable::Matches(const Pair& pair, const PlacementQuery& query) const {
          (query.numerics_id.empty() || model.numerics_id() == query.numerics_id);
 }
 
-WorkerView WorkerTable::View(const Worker& worker) const {
+WorkerView WorkerTable::View(const Worker& worker, const PlacementQuery& query) const {
   const v1::WorkerCapacity& capacity = worker.status.capacity();
   const v1::WorkerLoad& load = worker.status.load();
   WorkerView view;
@@ -37,11 +37,15 @@ WorkerView WorkerTable::View(const Worker& worker) const {
     taken += sent.pages;
   }
   view.pages_free = view.pages_total - std::min(view.pages_total, taken);
+  if (options_.placement.policy == PlacementPolicy::kPrefix && query.page_tokens == view.page_tokens) {
+    view.cached_tokens = static_cast<uint32_t>(worker.pages.CountPrefix(query.pages)) * view.page_tokens;
+  }
   return view;
 }
 
-PairView WorkerTable::View(const Pair& pair) const {
-  return {pair.id, pair.prefill == pair.decode, View(workers_[pair.prefill]), View(workers_[pair.decode])};
+PairView WorkerTable::View(const Pair& pair, const PlacementQuery& query) const {
+  return {pair.id, pair.prefill == pair.decode, View(workers_[pair.prefill], query),
+          View(workers_[pair.decode], query)};
 }
 
 Placement WorkerTable::MakePlacement(const Pair& pair) const {
@@ -62,7 +66,7 @@ PlacementResult WorkerTable::Place(absl::Time now, const PlacementQuery& query) 
   const Pair* hopeful = nullptr;
   for (const Pair& pair : pairs_) {
     if (!Matches(pair, query)) continue;
-    const PairView view = View(pair);
+    const PairView view = View(pair, query);
     if (!Fits(view, need)) continue;
     if (Usable(pair)) {
       views.push_back(view);
@@ -70,17 +74,19 @@ PlacementResult WorkerTable::Place(absl::Time now, const PlacementQuery& query) 
       hopeful = &pair;
     }
   }
-  if (const std::optional<size_t> chosen = ChoosePair(views, need, query.avoid, turn_++)) {
-    const Pair& pair = *FindPair(views[*chosen].pair);
-    const uint32_t page_tokens = views[*chosen].decode.page_tokens;
-    workers_[pair.prefill].sent.push_back({now, query.prompt_tokens, 0});
-    SentWork pages{now, 0, query.prompt_tokens / page_tokens + 1};
+  if (const std::optional<size_t> chosen = ChoosePair(options_.placement, views, need, query.avoid, turn_++)) {
+    const PairView& view = views[*chosen];
+    const Pair& pair = *FindPair(view.pair);
+    workers_[pair.prefill].sent.push_back({now, TokensToCompute(view.prefill, need), 0});
+    SentWork pages{now, 0, query.prompt_tokens / view.decode.page_tokens + 1};
     if (pair.prefill == pair.decode) {
       workers_[pair.decode].sent.back().pages = pages.pages;
     } else {
       workers_[pair.decode].sent.push_back(pages);
     }
-    return {PlacementResult::Kind::kPlaced, MakePlacement(pair), ""};
+    PlacementResult placed{PlacementResult::Kind::kPlaced, MakePlacement(pair), ""};
+    placed.placement.cached_tokens = view.prefill.cached_tokens;
+    return placed;
   }
   if (!views.empty()) {
     return {PlacementResult::Kind::kOnlyAvoided, {}, absl::StrCat("no other pair of workers serves ", query.model)};
@@ -123,6 +129,7 @@ ModelLimits WorkerTable::LimitsOf(const ServedModel& model) const {
     if (pair.state == PairState::kMismatch || served.name() != model.name) continue;
     if (served.assets_fingerprint() != model.assets->fingerprint) continue;
     limits.vocab_size = served.vocab_size();
+    limits.page_tokens = workers_[pair.decode].status.capacity().page_tokens();
     limits.max_context_tokens = std::max(limits.max_context_tokens, served.max_context_tokens());
     limits.max_sequence_tokens = std::max(limits.max_sequence_tokens, LargestSequence(View(pair)));
   }

@@ -24,10 +24,18 @@ bool KeepNewest(v1::WorkerStatus& last, v1::WorkerStatus& next) {
   return true;
 }
 
+v1::PageNews ToMessage(const PageNews& news) {
+  v1::PageNews message;
+  message.set_whole(news.whole);
+  for (const PageHash& name : news.added) message.add_added(ToKey(name));
+  for (const PageHash& name : news.removed) message.add_removed(ToKey(name));
+  return message;
+}
+
 }  // namespace
 
-ControlService::ControlService(AssetFiles assets, std::function<v1::WorkerStatus()> snapshot)
-    : assets_(std::move(assets)), fingerprint_(AssetsFingerprint(assets_)), snapshot_(std::move(snapshot)) {
+ControlService::ControlService(AssetFiles assets, Sources sources)
+    : assets_(std::move(assets)), fingerprint_(AssetsFingerprint(assets_)), sources_(std::move(sources)) {
   thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "status");
     Loop();
@@ -58,38 +66,58 @@ void ControlService::EndWatches() {
     ended_ = true;
     watchers.swap(watchers_);
   }
-  for (const Watcher& watcher : watchers) watcher.stream->Write(snapshot_(), /*last=*/true);
+  for (const Watcher& watcher : watchers) watcher.write(/*last=*/true);
+}
+
+template <typename Message, typename Write>
+grpc::ServerWriteReactor<Message>* ControlService::Watch(uint32_t protocol, uint32_t interval_ms,
+                                                         std::shared_ptr<EventStream<Message>> stream, Write write) {
+  if (protocol != v1::WORKER_PROTOCOL_CURRENT) {
+    return RefuseStream<Message>(
+        {grpc::StatusCode::FAILED_PRECONDITION, absl::StrCat("protocol is ", protocol, ", this worker speaks ",
+                                                             static_cast<int>(v1::WORKER_PROTOCOL_CURRENT))});
+  }
+  {
+    MutexLock lock(mutex_);
+    if (ended_) return RefuseStream<Message>({grpc::StatusCode::UNAVAILABLE, "the worker stops"});
+    if (watchers_.size() >= kMaxWatchers) {
+      return RefuseStream<Message>({grpc::StatusCode::RESOURCE_EXHAUSTED,
+                                    absl::StrCat("this worker has ", kMaxWatchers, " watchers, the limit")});
+    }
+    const absl::Duration interval = std::clamp(absl::Milliseconds(interval_ms), kMinInterval, kMaxInterval);
+    watchers_.push_back(
+        {stream.get(), [stream, write](bool last) { write(*stream, last); }, interval, absl::InfinitePast()});
+  }
+  wake_.NotifyAll();
+  return EventStream<Message>::Serve(stream, [this, watched = stream.get()] {
+    MutexLock lock(mutex_);
+    std::erase_if(watchers_, [watched](const Watcher& watcher) { return watcher.stream == watched; });
+  });
 }
 
 grpc::ServerWriteReactor<v1::WorkerStatus>* ControlService::WatchStatus(grpc::CallbackServerContext*,
                                                                         const v1::WatchStatusRequest* request) {
-  if (request->protocol() != v1::WORKER_PROTOCOL_CURRENT) {
-    return RefuseStream<v1::WorkerStatus>({grpc::StatusCode::FAILED_PRECONDITION,
-                                           absl::StrCat("protocol is ", request->protocol(), ", this worker speaks ",
-                                                        static_cast<int>(v1::WORKER_PROTOCOL_CURRENT))});
-  }
-  auto stream = std::make_shared<StatusStream>(&KeepNewest);
-  {
-    MutexLock lock(mutex_);
-    if (ended_) return RefuseStream<v1::WorkerStatus>({grpc::StatusCode::UNAVAILABLE, "the worker stops"});
-    if (watchers_.size() >= kMaxWatchers) {
-      return RefuseStream<v1::WorkerStatus>({grpc::StatusCode::RESOURCE_EXHAUSTED,
-                                             absl::StrCat("the status has ", kMaxWatchers, " watchers, the limit")});
-    }
-    const absl::Duration interval =
-        std::clamp(absl::Milliseconds(request->heartbeat_interval_ms()), kMinInterval, kMaxInterval);
-    watchers_.push_back({stream, interval, absl::InfinitePast()});
-  }
-  wake_.NotifyAll();
-  return StatusStream::Serve(stream, [this, watcher = stream.get()] {
-    MutexLock lock(mutex_);
-    std::erase_if(watchers_, [watcher](const Watcher& w) { return w.stream.get() == watcher; });
-  });
+  return Watch(request->protocol(), request->heartbeat_interval_ms(),
+               std::make_shared<EventStream<v1::WorkerStatus>>(&KeepNewest),
+               [this](EventStream<v1::WorkerStatus>& stream, bool last) { stream.Write(sources_.status(), last); });
+}
+
+grpc::ServerWriteReactor<v1::PageNews>* ControlService::WatchPages(grpc::CallbackServerContext*,
+                                                                   const v1::WatchPagesRequest* request) {
+  // Belongs to the status thread.
+  const auto version = std::make_shared<uint64_t>(0);
+  return Watch(request->protocol(), request->interval_ms(), std::make_shared<EventStream<v1::PageNews>>(),
+               [this, version](EventStream<v1::PageNews>& stream, bool last) {
+                 if (last) return stream.Write({}, last);
+                 if (!stream.idle()) return;  // a slow watcher gets all of it at once, later
+                 const PageNews news = sources_.pages(*version);
+                 if (std::exchange(*version, news.version) != news.version) stream.Write(ToMessage(news), last);
+               });
 }
 
 void ControlService::Loop() {
   for (;;) {
-    std::vector<std::shared_ptr<StatusStream>> due;
+    std::vector<std::function<void(bool)>> due;
     {
       MutexLock lock(mutex_);
       for (;;) {
@@ -98,7 +126,7 @@ void ControlService::Loop() {
         absl::Time next = now + absl::Seconds(60);
         for (Watcher& watcher : watchers_) {
           if (watcher.next <= now) {
-            due.push_back(watcher.stream);
+            due.push_back(watcher.write);
             watcher.next = now + watcher.interval;
           }
           next = std::min(next, watcher.next);
@@ -107,8 +135,7 @@ void ControlService::Loop() {
         wake_.WaitUntil(mutex_, absl::Now() + (next - now));
       }
     }
-    const v1::WorkerStatus status = snapshot_();
-    for (const std::shared_ptr<StatusStream>& stream : due) stream->Write(status, /*last=*/false);
+    for (const std::function<void(bool)>& write : due) write(/*last=*/false);
   }
 }
 

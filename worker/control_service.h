@@ -1,4 +1,5 @@
-// The WorkerControl service: streams the worker's status to routers and delivers the model's text assets.
+// The WorkerControl service: streams the worker's status and its pages' names to routers, and delivers the model's text
+// assets.
 //
 // One thread of its own sends the heartbeats, so that they never wait for compute. Thread-safe.
 #pragma once
@@ -13,6 +14,7 @@
 #include "absl/time/time.h"
 #include "baton/v1/worker.grpc.pb.h"
 #include "common/mutex.h"
+#include "engine/kv/page_journal.h"
 #include "engine/tokenizer/asset_files.h"
 #include "worker/event_stream.h"
 
@@ -20,8 +22,12 @@ namespace baton {
 
 class ControlService final : public v1::WorkerControl::CallbackService {
  public:
-  // `snapshot` is called on several threads and must be quick.
-  ControlService(AssetFiles assets, std::function<v1::WorkerStatus()> snapshot);
+  // Both are called on several threads and must be quick.
+  struct Sources {
+    std::function<v1::WorkerStatus()> status;
+    std::function<PageNews(uint64_t version)> pages;  // PagePool::NewsSince
+  };
+  ControlService(AssetFiles assets, Sources sources);
   ~ControlService() override;
 
   // The state changed: tell all watchers now.
@@ -31,22 +37,28 @@ class ControlService final : public v1::WorkerControl::CallbackService {
 
   grpc::ServerWriteReactor<v1::WorkerStatus>* WatchStatus(grpc::CallbackServerContext* context,
                                                           const v1::WatchStatusRequest* request) override;
+  grpc::ServerWriteReactor<v1::PageNews>* WatchPages(grpc::CallbackServerContext* context,
+                                                     const v1::WatchPagesRequest* request) override;
   grpc::ServerWriteReactor<v1::ModelAssetPiece>* GetModelAssets(grpc::CallbackServerContext* context,
                                                                 const v1::GetModelAssetsRequest* request) override;
 
  private:
-  using StatusStream = EventStream<v1::WorkerStatus>;
   struct Watcher {
-    std::shared_ptr<StatusStream> stream;
+    const void* stream = nullptr;     // tells it from the others
+    std::function<void(bool)> write;  // what there is to say; true: and that it was the last
     absl::Duration interval;
     absl::Time next;  // steady
   };
 
+  // Calls write(stream, last) at once and then at every interval.
+  template <typename Message, typename Write>
+  grpc::ServerWriteReactor<Message>* Watch(uint32_t protocol, uint32_t interval_ms,
+                                           std::shared_ptr<EventStream<Message>> stream, Write write);
   void Loop();
 
   const AssetFiles assets_;
   const std::string fingerprint_;
-  const std::function<v1::WorkerStatus()> snapshot_;
+  const Sources sources_;
   Mutex mutex_;
   CondVar wake_;
   std::vector<Watcher> watchers_ ABSL_GUARDED_BY(mutex_);

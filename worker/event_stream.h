@@ -50,6 +50,12 @@ class EventStream final : public EventSink<Event> {
 
   bool cancelled() const override { return cancelled_; }
 
+  // Nothing waits for a slow caller.
+  bool idle() {
+    MutexLock lock(mutex_);
+    return queue_.empty();
+  }
+
  private:
   class Reactor final : public grpc::ServerWriteReactor<Event> {
    public:

@@ -164,7 +164,8 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
 }
 
 absl::Status WorkerHost::Serve(ShutdownSignal& signal, const Role& role) {
-  ControlService control(assets_, [this] { return Snapshot(); });
+  ControlService control(assets_, {.status = [this] { return Snapshot(); },
+                                   .pages = [this](uint64_t version) { return pool_->NewsSince(version); }});
   BATON_ASSIGN_OR_RETURN(
       std::unique_ptr<GrpcServer> server,
       OfOption("listen",

@@ -22,4 +22,24 @@ inline void UpdateMean(std::atomic<double>& mean, double sample, double weight =
   mean.store(old == 0 ? sample : old + weight * (sample - old), std::memory_order_relaxed);
 }
 
+// Tokens per second of recent steps together, so that a step of few tokens, which takes no less time, counts for
+// little.
+class MeanSpeed {
+ public:
+  void Add(double tokens, double seconds) {
+    measured_ += tokens;
+    tokens_ += kWeight * (tokens - tokens_);
+    seconds_ += kWeight * (seconds - seconds_);
+  }
+  // 0 before enough tokens to tell.
+  double tokens_per_second() const { return measured_ >= kEnough && seconds_ > 0 ? tokens_ / seconds_ : 0; }
+
+ private:
+  static constexpr double kWeight = 0.1;
+  static constexpr double kEnough = 64;
+  double measured_ = 0;
+  double tokens_ = 0;
+  double seconds_ = 0;
+};
+
 }  // namespace baton

@@ -17,6 +17,12 @@ void AppendLittleEndian(T value, std::string& out) {
 
 }  // namespace
 
+PageKey ToKey(const PageHash& hash) {
+  PageKey key = 0;
+  for (size_t i = 0; i < sizeof(key); ++i) key |= PageKey{hash[i]} << (8 * i);
+  return key;
+}
+
 PageHash PageHashRoot(std::string_view model, std::string_view adapter, std::string_view tenant) {
   std::string owner = "baton page hash 1";
   for (const std::string_view part : {model, adapter, tenant}) {

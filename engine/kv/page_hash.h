@@ -13,6 +13,10 @@ namespace baton {
 
 using PageHash = std::array<uint8_t, 32>;
 
+// Short for a hash where a mistake costs speed only.
+using PageKey = uint64_t;
+PageKey ToKey(const PageHash& hash);
+
 // A chain of SHA-256: each full page's hash is of the one before and the page's tokens. It starts from a root, the hash
 // of who may share (model, adapter and tenant), so that equal hashes mean equal content for the same owner.
 PageHash PageHashRoot(std::string_view model, std::string_view adapter, std::string_view tenant);

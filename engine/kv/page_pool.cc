@@ -188,6 +188,11 @@ PageCounts PagePool::counts() const {
           .quarantined = quarantined_};
 }
 
+PageNews PagePool::NewsSince(uint64_t version) const {
+  const MutexLock lock(mutex_);
+  return index_.NewsSince(version);
+}
+
 bool PagePool::ReturnLocked(PageId page) {
   uint8_t& state = state_[ToIndex(page)];
   assert(holders_[ToIndex(page)] > 0);

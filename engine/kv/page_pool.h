@@ -108,6 +108,8 @@ class PagePool {
   // As if each were destroyed, but who waits for pages hears of it once.
   void Release(std::vector<PageRef> pages);
   PageCounts counts() const;
+  // Which names were published and evicted since `version`, that of an earlier answer; 0: all that are here.
+  PageNews NewsSince(uint64_t version) const;
 
   // Called, on the thread that gave a page back, after pages became free or cached. Set once, before the pool is
   // shared.

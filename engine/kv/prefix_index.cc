@@ -31,6 +31,7 @@ void PrefixIndex::Insert(PageId page, const PageHash& name, std::optional<PageId
     ++At(*parent).kept_children;
   }
   pages_.emplace(name, page);
+  journal_.Add(name);
 }
 
 void PrefixIndex::SetIdle(PageId page) {
@@ -73,9 +74,18 @@ std::optional<PageId> PrefixIndex::Evict() {
     if (--parent.children == 0 && parent.idle) leaves_.emplace(parent.last_use, ToIndex(*entry.parent));
   }
   pages_.erase(entry.name);
+  journal_.Remove(entry.name);
   entry = {};
   --evictable_;
   return page;
+}
+
+PageNews PrefixIndex::NewsSince(uint64_t version) const {
+  if (std::optional<PageNews> news = journal_.Since(version)) return *std::move(news);
+  PageNews all{.version = journal_.version(), .whole = true, .added = {}, .removed = {}};
+  all.added.reserve(pages_.size());
+  for (const auto& [name, page] : pages_) all.added.push_back(name);
+  return all;
 }
 
 }  // namespace baton

@@ -16,6 +16,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "engine/kv/page_hash.h"
+#include "engine/kv/page_journal.h"
 #include "engine/types.h"
 
 namespace baton {
@@ -23,7 +24,7 @@ namespace baton {
 class PrefixIndex {
  public:
   // For pages with ids below `pages_total`.
-  explicit PrefixIndex(uint32_t pages_total) : entries_(pages_total) {}
+  explicit PrefixIndex(uint32_t pages_total) : entries_(pages_total), journal_(pages_total) {}
 
   std::optional<PageId> Find(const PageHash& name) const;
   // The pages of the longest run of `names` that are here, each behind the one before it and the first behind none.
@@ -41,6 +42,9 @@ class PrefixIndex {
   // Forgets that idle page, of those with none behind them, which was used longest ago. Nothing when there is none.
   std::optional<PageId> Evict();
 
+  // What changed since `version`, that of an earlier answer; 0 for who knows nothing yet.
+  PageNews NewsSince(uint64_t version) const;
+
  private:
   struct Entry {
     PageHash name = {};
@@ -56,6 +60,7 @@ class PrefixIndex {
 
   std::vector<Entry> entries_;  // by page
   absl::flat_hash_map<PageHash, PageId> pages_;
+  PageJournal journal_;
   std::set<std::pair<uint64_t, uint32_t>> leaves_;  // (last use, page) of idle ones with none behind them
   uint64_t clock_ = 0;
   uint32_t evictable_ = 0;

@@ -1,6 +1,8 @@
 // ControlService over a real gRPC server and client on loopback.
 #include "worker/control_service.h"
 
+#include <gmock/gmock.h>
+
 #include <atomic>
 #include <memory>
 #include <string>
@@ -8,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/grpc.h"
+#include "common/mutex.h"
+#include "engine/kv/prefix_index.h"
 #include "tests/status_matchers.h"
 
 namespace baton {
@@ -35,8 +39,25 @@ class ControlServiceTest : public ::testing::Test {
     return request;
   }
 
+  PageNews News(uint64_t version) {
+    MutexLock lock(mutex_);
+    return index_.NewsSince(version);
+  }
+  void Publish(uint8_t letter) {
+    MutexLock lock(mutex_);
+    index_.Insert(PageId{letter}, {letter}, std::nullopt);
+    index_.SetIdle(PageId{letter});
+  }
+  void Evict() {
+    MutexLock lock(mutex_);
+    index_.Evict();
+  }
+
   std::atomic<uint32_t> snapshots_{0};
-  ControlService service_{Assets(), [this] { return Snapshot(); }};
+  Mutex mutex_;
+  PrefixIndex index_ ABSL_GUARDED_BY(mutex_){8};
+  ControlService service_{Assets(),
+                          {.status = [this] { return Snapshot(); }, .pages = [this](uint64_t v) { return News(v); }}};
   std::unique_ptr<GrpcServer> server_;
   std::unique_ptr<v1::WorkerControl::Stub> stub_;
   grpc::ClientContext context_;
@@ -89,6 +110,37 @@ TEST_F(ControlServiceTest, RefusesAnotherProtocolVersionByNumber) {
   EXPECT_FALSE(reader->Read(&status));
   const absl::Status end = FromGrpc(reader->Finish());
   EXPECT_TRUE(testing::Fails(end, absl::StatusCode::kFailedPrecondition, "protocol is 77"));
+}
+
+TEST_F(ControlServiceTest, TellsAllPagesAndThenWhatChanged) {
+  Publish(3);
+  v1::WatchPagesRequest request;
+  request.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
+  request.set_interval_ms(10);
+  auto reader = stub_->WatchPages(&context_, request);
+  v1::PageNews news;
+  ASSERT_TRUE(reader->Read(&news));
+  EXPECT_TRUE(news.whole());
+  EXPECT_THAT(news.added(), ::testing::ElementsAre(3));
+  Publish(5);
+  ASSERT_TRUE(reader->Read(&news));
+  EXPECT_FALSE(news.whole());
+  EXPECT_THAT(news.added(), ::testing::ElementsAre(5));
+  EXPECT_THAT(news.removed(), ::testing::IsEmpty());
+  Evict();
+  ASSERT_TRUE(reader->Read(&news));
+  EXPECT_THAT(news.added(), ::testing::IsEmpty());
+  EXPECT_THAT(news.removed(), ::testing::ElementsAre(3));
+  service_.EndWatches();
+  while (reader->Read(&news)) EXPECT_EQ(news.added_size() + news.removed_size(), 0);
+  EXPECT_TRUE(reader->Finish().ok());
+}
+
+TEST_F(ControlServiceTest, RefusesToTellPagesInAnotherProtocol) {
+  auto reader = stub_->WatchPages(&context_, {});
+  v1::PageNews news;
+  EXPECT_FALSE(reader->Read(&news));
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
 TEST_F(ControlServiceTest, DeliversAssetsInPieces) {

@@ -1,0 +1,23 @@
+#include "router/known_pages.h"
+
+#include <algorithm>
+
+namespace baton::router {
+
+void KnownPages::Apply(const v1::PageNews& news, size_t most) {
+  if (news.whole()) pages_.clear();
+  for (const PageKey page : news.removed()) pages_.erase(page);
+  for (const PageKey page : news.added()) {
+    if (pages_.size() >= most) return;
+    pages_.insert(page);
+  }
+}
+
+size_t KnownPages::CountPrefix(std::span<const PageKey> names) const {
+  // A worker keeps a page as long as one behind it: all that are here come before all that are not.
+  const auto end =
+      std::partition_point(names.begin(), names.end(), [&](PageKey page) { return pages_.contains(page); });
+  return end - names.begin();
+}
+
+}  // namespace baton::router

@@ -1,0 +1,69 @@
+// Prompts go where their beginnings are, and are computed on decode workers when that is sooner.
+#include "cluster_test.h"
+#include "golden.h"
+
+namespace baton::testing {
+namespace {
+
+// Some 300 tokens, with an end of its own.
+std::string LongPrompt(const std::string& end) {
+  std::string prompt;
+  for (int i = 0; i < 60; ++i) prompt += "The " + std::to_string(i) + "th day was like the one before. ";
+  return prompt + end;
+}
+
+double Expected(Cluster& cluster) {
+  const absl::StatusOr<MetricsPage> page = cluster.Metrics("router");
+  return page.ok() ? page->Sum("baton_expected_cached_tokens_total") : 0;
+}
+
+TEST(PlacementTest, APromptGoesToTheWorkerThatKeepsItsBeginning) {
+  ASSERT_OK_AND_ASSIGN(const auto cluster,
+                       Cluster::Start({.workers = {Prefill("p0"), Prefill("p1"), Decode("d0"), Decode("d1")}}));
+  const Reply first = cluster->client().Generate(GreedyRequest(LongPrompt("Then"), 4));
+  ASSERT_TRUE(Succeeded(first));
+  const std::string& keeper = first.finish.attempts(0).prefill_worker();
+  // The router hears of the pages a moment later.
+  const absl::Time give_up = absl::Now() + kPatience;
+  while (Expected(*cluster) == 0 && absl::Now() < give_up) {
+    ASSERT_TRUE(Succeeded(cluster->client().Generate(GreedyRequest(LongPrompt("Then"), 1))));
+  }
+  // From now on at least one of the two has them, and whoever gets the prompt must.
+  for (const char* end : {"Then", "But", "Once", "Now"}) {
+    const Reply reply = cluster->client().Generate(GreedyRequest(LongPrompt(end), 4));
+    ASSERT_TRUE(Succeeded(reply));
+    EXPECT_GT(reply.finish.usage().cached_prompt_tokens(), 200u) << end;
+  }
+  // A restarted worker keeps nothing, and the router knows.
+  ASSERT_OK(cluster->Restart(keeper));
+  ASSERT_OK(cluster->WaitReady());
+  EXPECT_TRUE(Succeeded(cluster->client().Generate(GreedyRequest(LongPrompt("Then"), 4))));
+  EXPECT_OK(cluster->WaitIdle());
+}
+
+// One that can prefill and one that both prefills and decodes; `requests` prompts at once.
+void ExpectPrefills(const std::string& limit, bool local_too) {
+  ASSERT_OK_AND_ASSIGN(const auto cluster, Cluster::Start({.workers = {Prefill("p0"), Both("b0")},
+                                                           .router_flags = {"--max-local-prefill-tokens=" + limit}}));
+  std::vector<v1::GenerateRequest> requests;
+  for (int i = 0; i < 12; ++i) requests.push_back(GreedyRequest(std::to_string(i) + ". " + LongPrompt("Then"), 8));
+  const std::vector<Reply> together = cluster->client().GenerateAll(requests);
+  int local = 0;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    ASSERT_TRUE(Succeeded(together[i]));
+    if (together[i].finish.attempts(0).prefill_worker() != "p0") ++local;
+    const Reply alone = cluster->client().Generate(requests[i]);
+    ASSERT_TRUE(Succeeded(alone));
+    EXPECT_EQ(together[i].answer, alone.answer);
+  }
+  EXPECT_EQ(local > 0, local_too) << local;
+  EXPECT_LT(local, 12);
+  EXPECT_OK(cluster->WaitIdle());
+}
+
+TEST(PlacementTest, ADecodeWorkerTakesPromptsThatWouldWaitElsewhere) { ExpectPrefills("1000", true); }
+
+TEST(PlacementTest, ADecodeWorkerIsSparedLongPrompts) { ExpectPrefills("100", false); }
+
+}  // namespace
+}  // namespace baton::testing
