@@ -63,7 +63,9 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& targe
     if (state == GRPC_CHANNEL_READY) return std::unique_ptr<Client>(new Client(target, channel));
     if (interrupt.triggered()) return absl::CancelledError("interrupted");
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN) {
-      return absl::UnavailableError(ConnectFailure(target, channel));
+      const std::string why = ConnectFailure(target, channel);
+      if (interrupt.triggered()) return absl::CancelledError("interrupted");  // what ended us may have ended the router
+      return absl::UnavailableError(why);
     }
     if (absl::Now() >= deadline) {
       return absl::UnavailableError(absl::StrCat("no answer from ", target, " within ", absl::FormatDuration(timeout),

@@ -37,7 +37,7 @@ struct PlacementResult {
     kPlaced,
     kOnlyAvoided,  // there are ready pairs, but each has a worker to avoid
     kNoneReady,    // workers are alive, no pair of them is ready
-    kNoneLive,     // no live worker of the model's numerics id
+    kNoneLive,     // no live pair of workers with the model's numerics id
   };
   Kind kind = Kind::kNoneLive;
   Placement placement;  // kPlaced

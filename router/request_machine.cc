@@ -371,7 +371,9 @@ void RequestMachine::OnPlaced(absl::Time now, PlacementResult result) {
     case PlacementResult::Kind::kPlaced:
       break;
     case PlacementResult::Kind::kNoneLive:
-      return Fail(last_end_, absl::UnavailableError(result.detail));
+      // Who has begun may have lost all workers to a network that comes back.
+      if (attempt_ == 0) return Fail(last_end_, absl::UnavailableError(result.detail));
+      [[fallthrough]];
     case PlacementResult::Kind::kOnlyAvoided:
     case PlacementResult::Kind::kNoneReady:
       if (overloaded && output_.empty() && stalled >= policy_.overload_wait) return RefuseOverloaded();

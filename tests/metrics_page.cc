@@ -16,7 +16,8 @@
 namespace baton::testing {
 namespace {
 
-absl::StatusOr<std::string> HttpGet(int port, const std::string& path, absl::Duration timeout) {
+absl::StatusOr<std::string> HttpGet(const std::string& host, int port, const std::string& path,
+                                    absl::Duration timeout) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const timeval limit = absl::ToTimeval(timeout);
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
@@ -24,7 +25,7 @@ absl::StatusOr<std::string> HttpGet(int port, const std::string& path, absl::Dur
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  inet_pton(AF_INET, host.c_str(), &address.sin_addr);
   const std::string request = absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   std::string response;
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
@@ -56,8 +57,8 @@ std::map<std::string, std::string> ParseLabels(const std::string& text) {
 
 }  // namespace
 
-absl::StatusOr<MetricsPage> MetricsPage::Fetch(int port, absl::Duration timeout) {
-  const absl::StatusOr<std::string> text = HttpGet(port, "/metrics", timeout);
+absl::StatusOr<MetricsPage> MetricsPage::Fetch(int port, const std::string& host, absl::Duration timeout) {
+  const absl::StatusOr<std::string> text = HttpGet(host, port, "/metrics", timeout);
   if (!text.ok()) return text.status();
   return Parse(*text);
 }

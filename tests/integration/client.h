@@ -40,6 +40,7 @@ struct Reply {
 struct CallOptions {
   absl::Duration timeout = absl::Seconds(60);
   int cancel_after_chunks = 0;  // 0: never
+  bool wait_for_ready = false;  // a router that is not there is waited for
   // Called after each chunk, in the calling thread.
   std::function<void(const v1::Chunk&)> on_chunk = nullptr;
 };

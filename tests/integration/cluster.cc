@@ -22,6 +22,7 @@
 #include "common/grpc.h"
 #include "common/status_macros.h"
 #include "tests/files.h"
+#include "tests/status_matchers.h"
 
 namespace baton::testing {
 namespace {
@@ -48,7 +49,15 @@ int FreePort() {
   }
 }
 
-std::string Loopback(int port) { return absl::StrCat("127.0.0.1:", port); }
+std::string Address(const std::string& host, int port) { return absl::StrCat(host, ":", port); }
+
+std::string HostOf(const ClusterSpec& spec, const std::string& name) {
+  return spec.network == nullptr ? "127.0.0.1" : spec.network->address(name);
+}
+
+int NamespaceOf(const ClusterSpec& spec, const std::string& name) {
+  return spec.network == nullptr ? -1 : spec.network->namespace_fd(name);
+}
 
 // Later flags win, so that a worker's own replace the cluster's: an option given twice is an error.
 std::vector<std::string> MergeFlags(const std::vector<std::vector<std::string>>& lists) {
@@ -99,48 +108,60 @@ absl::Status Cluster::Launch(const ClusterSpec& spec) {
   if (mkdtemp(name.data()) == nullptr) return absl::InternalError(absl::StrCat("cannot create ", name));
   folder_ = name;
 
-  std::vector<std::string> addresses;
-  for (const WorkerSpec& worker_spec : spec.workers) {
-    Worker& worker = workers_.emplace_back();
-    worker.spec = worker_spec;
-    worker.address = Loopback(FreePort());
-    worker.control = v1::WorkerControl::NewStub(MakeChannel(worker.address));
-    worker.metrics_port = FreePort();
-    addresses.push_back(worker.address);
-    std::vector<std::string> flags = {"--model=" + (SourceFolder() / "models/demo-chat").string(),
-                                      "--model-name=demo",
-                                      absl::StrCat("--worker-id=", worker_spec.name),
-                                      absl::StrCat("--listen=", worker.address),
-                                      absl::StrCat("--metrics-listen=", Loopback(worker.metrics_port)),
-                                      "--kv-memory=64MiB"};
-    if (!spec.shipped_numerics) flags.insert(flags.end(), {"--threads=1", "--kv-dtype=f32"});
-    if (worker_spec.kind != WorkerKind::kPrefill) {
-      flags.push_back(absl::StrCat("--handoff-listen=", Loopback(FreePort())));
-    }
-    if (worker_spec.kind == WorkerKind::kBoth) flags.emplace_back("--role=both");
-    worker.process = std::make_unique<Process>(ProcessSpec{
-        .name = worker_spec.name,
-        .binary = BinaryFolder() / (worker_spec.kind == WorkerKind::kPrefill ? "baton-prefill" : "baton-decode"),
-        .arguments = MergeFlags({flags, spec.worker_flags, worker_spec.flags}),
-        .environment = {absl::StrCat("BATON_SECRET=", worker_spec.secret)},
-        .log_file = absl::StrCat(folder_, "/", worker_spec.name, ".log")});
-    BATON_RETURN_IF_ERROR(worker.process->Start());
+  for (const WorkerSpec& worker : spec.workers) BATON_RETURN_IF_ERROR(LaunchWorker(spec, worker));
+  for (int i = 0; i < spec.routers; ++i) {
+    BATON_RETURN_IF_ERROR(LaunchRouter(spec, i == 0 ? kRouter : absl::StrCat(kRouter, i)));
   }
-
-  target_ = Loopback(FreePort());
-  router_metrics_port_ = FreePort();
-  router_ = std::make_unique<Process>(ProcessSpec{
-      .name = kRouter,
-      .binary = BinaryFolder() / "baton-router",
-      .arguments = MergeFlags(
-          {{absl::StrCat("--listen=", target_), absl::StrCat("--metrics-listen=", Loopback(router_metrics_port_)),
-            absl::StrCat("--workers=", absl::StrJoin(addresses, ","))},
-           spec.router_flags}),
-      .environment = {},
-      .log_file = absl::StrCat(folder_, "/router.log")});
-  BATON_RETURN_IF_ERROR(router_->Start());
-  client_ = std::make_unique<TestClient>(target_);
   return absl::OkStatus();
+}
+
+absl::Status Cluster::LaunchWorker(const ClusterSpec& spec, const WorkerSpec& worker_spec) {
+  Worker& worker = workers_.emplace_back();
+  worker.spec = worker_spec;
+  worker.host = HostOf(spec, worker_spec.name);
+  worker.address = Address(worker.host, FreePort());
+  worker.control = v1::WorkerControl::NewStub(MakeChannel(worker.address));
+  worker.metrics_port = FreePort();
+  std::vector<std::string> flags = {"--model=" + (SourceFolder() / "models/demo-chat").string(),
+                                    "--model-name=demo",
+                                    absl::StrCat("--worker-id=", worker_spec.name),
+                                    absl::StrCat("--listen=", worker.address),
+                                    absl::StrCat("--metrics-listen=", Address(worker.host, worker.metrics_port)),
+                                    "--kv-memory=64MiB"};
+  if (!spec.shipped_numerics) flags.insert(flags.end(), {"--threads=1", "--kv-dtype=f32"});
+  if (worker_spec.kind != WorkerKind::kPrefill) {
+    flags.push_back(absl::StrCat("--handoff-listen=", Address(worker.host, FreePort())));
+  }
+  if (worker_spec.kind == WorkerKind::kBoth) flags.emplace_back("--role=both");
+  worker.process = std::make_unique<Process>(ProcessSpec{
+      .name = worker_spec.name,
+      .binary = BinaryFolder() / (worker_spec.kind == WorkerKind::kPrefill ? "baton-prefill" : "baton-decode"),
+      .arguments = MergeFlags({flags, spec.worker_flags, worker_spec.flags}),
+      .environment = {absl::StrCat("BATON_SECRET=", worker_spec.secret)},
+      .log_file = absl::StrCat(folder_, "/", worker_spec.name, ".log"),
+      .namespace_fd = NamespaceOf(spec, worker_spec.name)});
+  return worker.process->Start();
+}
+
+absl::Status Cluster::LaunchRouter(const ClusterSpec& spec, const std::string& name) {
+  std::vector<std::string> addresses;
+  for (const Worker& worker : workers_) addresses.push_back(worker.address);
+  Router& router = routers_.emplace_back();
+  router.host = HostOf(spec, name);
+  router.target = Address(router.host, FreePort());
+  router.metrics_port = FreePort();
+  router.process = std::make_unique<Process>(ProcessSpec{
+      .name = name,
+      .binary = BinaryFolder() / "baton-router",
+      .arguments = MergeFlags({{absl::StrCat("--router-id=", name), absl::StrCat("--listen=", router.target),
+                                absl::StrCat("--metrics-listen=", Address(router.host, router.metrics_port)),
+                                absl::StrCat("--workers=", absl::StrJoin(addresses, ","))},
+                               spec.router_flags}),
+      .environment = {},
+      .log_file = absl::StrCat(folder_, "/", name, ".log"),
+      .namespace_fd = NamespaceOf(spec, name)});
+  router.client = std::make_unique<TestClient>(router.target);
+  return router.process->Start();
 }
 
 Cluster::~Cluster() {
@@ -149,7 +170,9 @@ Cluster::~Cluster() {
     for (Worker& worker : workers_) {
       std::cerr << "---- output of " << worker.spec.name << " ends:\n" << worker.process->Log();
     }
-    if (router_ != nullptr) std::cerr << "---- output of the router ends:\n" << router_->Log() << "----\n";
+    for (Router& router : routers_) {
+      std::cerr << "---- output of " << router.process->name() << " ends:\n" << router.process->Log() << "----\n";
+    }
   }
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);
@@ -167,7 +190,7 @@ void Cluster::StopAll() {
       ADD_FAILURE() << process.name() << " ended by itself with " << Describe(process.Wait({}).value_or(0));
     }
   };
-  if (router_ != nullptr) stop(*router_);
+  for (Router& router : routers_) stop(*router.process);
   for (Worker& worker : workers_) stop(*worker.process);
   for (Process* process : running) {
     const absl::StatusOr<int> status = process->Wait(kPatience);
@@ -190,11 +213,21 @@ Cluster::Worker& Cluster::Find(const std::string& name) {
   return *it;
 }
 
-Process& Cluster::process(const std::string& name) { return name == kRouter ? *router_ : *Find(name).process; }
+Process& Cluster::process(const std::string& name) {
+  for (Router& router : routers_) {
+    if (router.process->name() == name) return *router.process;
+  }
+  return *Find(name).process;
+}
 
 void Cluster::Kill(const std::string& name) {
   ended_by_test_.insert(name);
   process(name).Kill();
+}
+
+void Cluster::Drain(const std::string& name) {
+  ended_by_test_.insert(name);
+  EXPECT_OK(process(name).Signal(SIGTERM));
 }
 
 absl::StatusOr<int> Cluster::Terminate(const std::string& name, absl::Duration timeout) {
@@ -210,12 +243,12 @@ absl::Status Cluster::Restart(const std::string& name) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::GetStatusResponse> Cluster::Status() {
+absl::StatusOr<v1::GetStatusResponse> Cluster::Status(size_t router) {
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(10)));
   context.set_wait_for_ready(true);
   v1::GetStatusResponse response;
-  const grpc::Status status = client_->admin().GetStatus(&context, {}, &response);
+  const grpc::Status status = client(router).admin().GetStatus(&context, {}, &response);
   if (!status.ok()) return absl::UnavailableError(status.error_message());
   return response;
 }
@@ -226,16 +259,17 @@ absl::Status Cluster::CheckAlive() {
     return absl::InternalError(absl::StrCat(process.name(), " has ended:\n", process.Log()));
   };
   for (Worker& worker : workers_) BATON_RETURN_IF_ERROR(check(*worker.process));
-  return check(*router_);
+  for (Router& router : routers_) BATON_RETURN_IF_ERROR(check(*router.process));
+  return absl::OkStatus();
 }
 
 absl::Status Cluster::WaitFor(const std::string& what,
                               const std::function<bool(const v1::GetStatusResponse&)>& condition,
-                              absl::Duration timeout) {
+                              absl::Duration timeout, size_t router) {
   const absl::Time deadline = absl::Now() + timeout;
   while (true) {
     BATON_RETURN_IF_ERROR(CheckAlive());
-    const absl::StatusOr<v1::GetStatusResponse> status = Status();
+    const absl::StatusOr<v1::GetStatusResponse> status = Status(router);
     if (status.ok() && condition(*status)) return absl::OkStatus();
     if (absl::Now() >= deadline) {
       return absl::DeadlineExceededError(
@@ -247,17 +281,17 @@ absl::Status Cluster::WaitFor(const std::string& what,
 }
 
 absl::Status Cluster::WaitReady(absl::Duration timeout) {
-  const size_t workers = workers_.size();
-  return WaitFor(
-      "every worker serves and every pair is ready",
-      [workers](const v1::GetStatusResponse& status) {
-        return status.ready() && static_cast<size_t>(status.workers_size()) == workers &&
-               std::all_of(status.workers().begin(), status.workers().end(),
-                           [](const v1::WorkerInfo& worker) { return worker.state() == "serving"; }) &&
-               std::all_of(status.pairs().begin(), status.pairs().end(),
-                           [](const v1::PairInfo& pair) { return pair.state() == "ready"; });
-      },
-      timeout);
+  const auto all_ready = [workers = workers_.size()](const v1::GetStatusResponse& status) {
+    return status.ready() && static_cast<size_t>(status.workers_size()) == workers &&
+           std::all_of(status.workers().begin(), status.workers().end(),
+                       [](const v1::WorkerInfo& worker) { return worker.state() == "serving"; }) &&
+           std::all_of(status.pairs().begin(), status.pairs().end(),
+                       [](const v1::PairInfo& pair) { return pair.state() == "ready"; });
+  };
+  for (size_t router = 0; router < routers_.size(); ++router) {
+    BATON_RETURN_IF_ERROR(WaitFor("every worker serves and every pair is ready", all_ready, timeout, router));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::WorkerStatus> Cluster::WorkerStatus(const std::string& name) {
@@ -287,7 +321,7 @@ absl::Status Cluster::IdleByStatus(Worker& worker) {
 }
 
 absl::Status Cluster::IdleByMetrics(Worker& worker) {
-  BATON_ASSIGN_OR_RETURN(const MetricsPage page, MetricsPage::Fetch(worker.metrics_port));
+  BATON_ASSIGN_OR_RETURN(const MetricsPage page, MetricsPage::Fetch(worker.metrics_port, worker.host));
   const double used = page.Sum("baton_pages", {{"state", "used"}});
   const double quarantined = page.Sum("baton_pages", {{"state", "quarantined"}});
   const double running = page.Sum("baton_running_sequences");
@@ -318,7 +352,9 @@ absl::Status Cluster::WaitIdle(absl::Duration timeout) {
 }
 
 absl::StatusOr<MetricsPage> Cluster::Metrics(const std::string& name) {
-  return MetricsPage::Fetch(name == kRouter ? router_metrics_port_ : Find(name).metrics_port);
+  if (name == kRouter) return MetricsPage::Fetch(routers_[0].metrics_port, routers_[0].host);
+  const Worker& worker = Find(name);
+  return MetricsPage::Fetch(worker.metrics_port, worker.host);
 }
 
 }  // namespace baton::testing

@@ -170,7 +170,7 @@ TEST_F(OperationsTest, NoLabelHoldsWhatARequestBrought) {
   ServeKnownRequests("alone");
 
   const std::set<std::string> of_all = {"baton_running_requests", "baton_ready_pairs", "baton_workers"};
-  const std::set<std::string> known = {"model", "role", "stage", "state", "outcome", "cause", "le"};
+  const std::set<std::string> known = {"model", "role", "stage", "state", "outcome", "cause", "prefill", "le"};
   const std::regex id("[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}");
   int checked = 0;
   for (const std::string process : {"router", "p0", "d0", "b0"}) {

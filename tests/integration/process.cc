@@ -1,7 +1,9 @@
 #include "process.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +28,13 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   for (std::string& text : strings) pointers.push_back(text.data());
   pointers.push_back(nullptr);
   return pointers;
+}
+
+// System calls only. /sys has to show that network's devices: UCX looks for them there.
+bool EnterNetwork(int namespace_fd) {
+  return setns(namespace_fd, CLONE_NEWNET) == 0 && unshare(CLONE_NEWNS) == 0 &&
+         mount("none", "/sys", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         mount("sysfs", "/sys", "sysfs", 0, nullptr) == 0;
 }
 
 std::string ErrorText(int error) { return std::generic_category().message(error); }
@@ -54,6 +63,7 @@ absl::Status Process::Start() {
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(127);
+    if (spec_.namespace_fd >= 0 && !EnterNetwork(spec_.namespace_fd)) _exit(127);
     dup2(input, STDIN_FILENO);
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);

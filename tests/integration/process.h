@@ -23,6 +23,7 @@ struct ProcessSpec {
   std::vector<std::string> environment;  // "NAME=value", beside the test's own
   std::string log_file;                  // stdout and stderr, appended
   int input_fd = -1;                     // its stdin; -1: empty
+  int namespace_fd = -1;                 // of the network it is in (virtual_network.h); -1: the test's
 };
 
 class Process {

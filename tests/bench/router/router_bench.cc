@@ -41,7 +41,7 @@ struct BenchOptions {
 
 [[noreturn]] void Die(const std::string& why) {
   std::fprintf(stderr, "router_bench: %s\n", why.c_str());
-  std::exit(1);
+  std::exit(1);  // NOLINT(concurrency-mt-unsafe)
 }
 
 BenchOptions ParseOptions(int argc, char** argv) {

@@ -18,8 +18,9 @@ struct MetricsSeries {
 
 class MetricsPage {
  public:
-  // GET http://127.0.0.1:<port>/metrics.
-  static absl::StatusOr<MetricsPage> Fetch(int port, absl::Duration timeout = absl::Seconds(10));
+  // GET http://<host>:<port>/metrics; `host` is an IPv4 address.
+  static absl::StatusOr<MetricsPage> Fetch(int port, const std::string& host = "127.0.0.1",
+                                           absl::Duration timeout = absl::Seconds(10));
   static MetricsPage Parse(const std::string& text);
 
   // The sum over all series of `name` that have every one of `labels`; 0 when there is none.

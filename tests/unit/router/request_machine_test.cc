@@ -36,11 +36,14 @@ class RequestMachineTest : public ::testing::Test {
 
   // Starts the request and places its first attempt on p1 and d1.
   void Begin() {
+    Start();
+    PlaceOn("p1", "d1");
+  }
+  void Start() {
     machine_ = std::make_unique<RequestMachine>(spec_, tokenizer_, policy_, kStart);
     machine_->Start();
     Run();
     ASSERT_EQ(Count<action::Place>(), 1);
-    PlaceOn("p1", "d1");
   }
   // ... and gets it accepted.
   void BeginAccepted() {
@@ -648,9 +651,25 @@ TEST_F(RequestMachineTest, ARequestThatHasBegunToAnswerWaitsOutAnOverload) {
 }
 
 TEST_F(RequestMachineTest, NoLiveWorkerIsUnavailableAtOnce) {
+  Start();
+  PlaceNowhere(PlacementResult::Kind::kNoneLive);
+  EXPECT_TRUE(Fails(Failure(), absl::StatusCode::kUnavailable, "nowhere"));
+}
+
+TEST_F(RequestMachineTest, ARequestThatHasBegunWaitsForWorkersThatMayComeBack) {
+  policy_.placement_wait = absl::Seconds(2);
   BeginDecoding();
   DecodeEnds(1, absl::UnavailableError("gone"));
   PlaceNowhere(PlacementResult::Kind::kNoneLive);
+  EXPECT_EQ(Count<action::Fail>(), 0);
+  Wake();
+  PlaceOn("p1", "d1");
+  DecodeEnds(2, absl::UnavailableError("gone"));
+  while (Count<action::Fail>() == 0) {
+    PlaceNowhere(PlacementResult::Kind::kNoneLive);
+    if (Count<action::Fail>() == 0) Wake();
+    ASSERT_LT(now_ - kStart, absl::Seconds(10));
+  }
   EXPECT_TRUE(Fails(Failure(), absl::StatusCode::kUnavailable, "nowhere"));
 }
 

@@ -1,0 +1,246 @@
+// Runs schedules of requests and disturbances against a deployment of real processes, and says what came of it.
+//
+// After each schedule everything that was disturbed is set right, and then: what answers came are the undisturbed ones,
+// what did not come failed with a typed error, in time; every pair of workers serves again, nothing is used, waiting or
+// in quarantine; and every request is answered. That no thread hangs shows when the processes are told to end.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "cluster.h"
+#include "golden.h"
+#include "schedule.h"
+#include "tests/status_matchers.h"
+#include "virtual_network.h"
+
+namespace baton::testing {
+
+class Chaos {
+ public:
+  struct Options {
+    std::vector<std::string> worker_flags;
+    VirtualNetwork* network = nullptr;
+  };
+
+  explicit Chaos(const Options& options) : network_(options.network) {
+    plan_.routers = {"router", "router1"};
+    plan_.workers = {"p0", "p1", "d0", "d1"};
+    plan_.network = network_ != nullptr;
+    ClusterSpec spec{.workers = {Prefill("p0"), Prefill("p1"), Decode("d0"), Decode("d1")},
+                     .worker_flags = {"--chunk-tokens=128", "--heartbeat-interval=100ms", "--silent-after=500ms",
+                                      "--peer-timeout=1500ms", "--drain-timeout=1s"},
+                     .router_flags = {"--peer-timeout=1500ms", "--heartbeat-interval=300ms", "--drain-timeout=1s"},
+                     .routers = 2,
+                     .network = network_};
+    spec.worker_flags.insert(spec.worker_flags.end(), options.worker_flags.begin(), options.worker_flags.end());
+    absl::StatusOr<std::unique_ptr<Cluster>> cluster = Cluster::Start(std::move(spec));
+    EXPECT_OK(cluster);
+    if (!cluster.ok()) return;
+    cluster_ = *std::move(cluster);
+    for (int i = 0; i < plan_.requests; ++i) catalogue_.push_back(MakeRequest(i));
+    for (const Reply& reply : cluster_->client().GenerateAll(catalogue_, {}, 8)) {
+      EXPECT_TRUE(reply.status.ok()) << reply.status.error_message();
+      EXPECT_EQ(reply.broken_promise, "");
+      expected_.push_back(reply.answer);
+    }
+  }
+
+  // Schedules of `events` each, with consecutive seeds; stops at the first that fails.
+  void Run(uint64_t seed, int schedules, int events) {
+    plan_.events = events;
+    for (int i = 0; i < schedules && cluster_ != nullptr && !::testing::Test::HasFailure(); ++i) {
+      RunSchedule(seed + i);
+      if (::testing::Test::HasFailure()) {
+        std::cout << "The schedule that failed has BATON_TEST_SEED=" << seed + i << ":\n";
+        for (const ChaosEvent& event : MakeSchedule(plan_, seed + i)) std::cout << "  " << Describe(event) << "\n";
+      }
+    }
+    std::cout << schedules * events << " events from seed " << seed << ": " << counts_.requests << " requests, "
+              << counts_.answered << " answered, " << counts_.retried << " of them after another attempt, "
+              << counts_.cancelled << " cancelled, " << counts_.late << " past their deadline, " << counts_.failed
+              << " failed with a typed error; " << counts_.disturbances << " disturbances\n";
+    for (const auto& [reason, count] : reasons_) std::cout << "  " << count << " x " << reason << "\n";
+    EXPECT_GT(counts_.answered, counts_.requests / 3) << "hardly anything survived: nothing was tested";
+  }
+
+ private:
+  using Kind = ChaosEvent::Kind;
+  static constexpr absl::Duration kUsualDeadline = absl::Seconds(20);
+
+  struct Counts {
+    int requests = 0, answered = 0, retried = 0, cancelled = 0, late = 0, failed = 0, disturbances = 0;
+  };
+  struct Running {
+    ChaosEvent event;
+    absl::Time started;
+    absl::Time ended;
+    Reply reply;
+    std::thread thread;
+  };
+
+  // Greedy and seeded sampling, penalties, stops, logprobs; prompts from 1 token to 1102.
+  static v1::GenerateRequest MakeRequest(int i) {
+    v1::GenerateRequest request = GreedyRequest(GoldenCases()[i % 12].prompt, 40 + 20 * i);
+    v1::SamplingParams& sampling = *request.mutable_sampling();
+    sampling.set_logprobs(2);
+    if (i % 2 == 1) {
+      sampling.set_temperature(1);
+      sampling.set_seed(i);
+      sampling.set_frequency_penalty(0.3);
+    }
+    if (i % 3 == 2) sampling.add_stop("e");
+    if (i % 5 == 4) sampling.set_ignore_eos(false);
+    return request;
+  }
+
+  void RunSchedule(uint64_t seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::vector<std::unique_ptr<Running>> running;
+    const absl::Time start = absl::Now();
+    for (const ChaosEvent& event : MakeSchedule(plan_, seed)) {
+      absl::SleepFor(start + event.at - absl::Now());
+      if (event.kind == Kind::kRequest) {
+        running.push_back(Send(event));
+      } else {
+        Disturb(event);
+      }
+    }
+    if (network_ != nullptr) network_->Heal();
+    for (const std::unique_ptr<Running>& one : running) {
+      one->thread.join();
+      Check(*one);
+    }
+    ASSERT_OK(cluster_->WaitReady());
+    ASSERT_OK(cluster_->WaitIdle());
+    for (size_t router = 0; router < plan_.routers.size(); ++router) {
+      const std::vector<Reply> replies = cluster_->client(router).GenerateAll(catalogue_, {}, 8);
+      for (size_t i = 0; i < replies.size(); ++i) {
+        ASSERT_TRUE(replies[i].status.ok()) << "request " << i << ": " << replies[i].status.error_message();
+        ASSERT_EQ(replies[i].answer, expected_[i]) << "request " << i;
+      }
+    }
+    ASSERT_OK(cluster_->WaitIdle());
+  }
+
+  std::unique_ptr<Running> Send(const ChaosEvent& event) {
+    auto one = std::make_unique<Running>();
+    one->event = event;
+    one->started = absl::Now();
+    one->thread = std::thread([this, one = one.get()] {
+      const absl::Duration deadline = one->event.deadline > absl::ZeroDuration() ? one->event.deadline : kUsualDeadline;
+      one->reply = cluster_->client(one->event.router)
+                       .Generate(catalogue_[one->event.request], {.timeout = deadline,
+                                                                  .cancel_after_chunks = one->event.cancel_after_chunks,
+                                                                  .wait_for_ready = true});
+      one->ended = absl::Now();
+    });
+    return one;
+  }
+
+  void Disturb(const ChaosEvent& event) {
+    counts_.disturbances += event.kind == Kind::kRestart || event.kind == Kind::kContinue ||
+                                    event.kind == Kind::kRestore || (event.kind >= Kind::kDelay && !event.on)
+                                ? 0
+                                : 1;
+    switch (event.kind) {
+      case Kind::kRequest:
+        return;
+      case Kind::kKill:
+        return cluster_->Kill(event.node);
+      case Kind::kDrain:
+        return cluster_->Drain(event.node);
+      case Kind::kRestart:
+        // What was told to drain has had its time.
+        if (cluster_->process(event.node).running()) {
+          const absl::StatusOr<int> end = cluster_->process(event.node).Wait(kPatience);
+          EXPECT_OK(end) << event.node << " was told to end";
+          EXPECT_EQ(end.value_or(0), 0) << event.node << " was told to end";
+        }
+        EXPECT_OK(cluster_->Restart(event.node));
+        return;
+      case Kind::kStop:
+        EXPECT_OK(cluster_->process(event.node).Signal(SIGSTOP));
+        return;
+      case Kind::kContinue:
+        EXPECT_OK(cluster_->process(event.node).Signal(SIGCONT));
+        return;
+      case Kind::kCut:
+      case Kind::kRestore: {
+        const auto change = event.kind == Kind::kCut ? &VirtualNetwork::Cut : &VirtualNetwork::Restore;
+        (network_->*change)(event.node, event.other);
+        if (event.both) (network_->*change)(event.other, event.node);
+        return;
+      }
+      case Kind::kDelay:
+        return network_->SetDelay(event.on ? absl::Milliseconds(50) : absl::ZeroDuration());
+      case Kind::kLoss:
+        return network_->SetLoss(event.on ? 0.01 : 0);
+    }
+  }
+
+  // The whole answer, or the beginning of it and an error that the schedule explains.
+  void Check(const Running& one) {
+    SCOPED_TRACE(Describe(one.event));
+    ++counts_.requests;
+    const Reply& reply = one.reply;
+    const Answer& expected = expected_[one.event.request];
+    if (reply.status.ok()) {
+      ++counts_.answered;
+      counts_.retried += reply.finish.attempts_size() > 1 ? 1 : 0;
+      EXPECT_EQ(reply.broken_promise, "");
+      EXPECT_EQ(reply.answer, expected);
+      return;
+    }
+    const std::vector<int32_t>& ids = reply.answer.token_ids;
+    EXPECT_LE(ids.size(), expected.token_ids.size());
+    EXPECT_TRUE(std::equal(ids.begin(), ids.begin() + std::min(ids.size(), expected.token_ids.size()),
+                           expected.token_ids.begin()))
+        << "got " << absl::StrJoin(ids, " ") << "\nexpected " << absl::StrJoin(expected.token_ids, " ");
+    EXPECT_EQ(expected.text.substr(0, reply.answer.text.size()), reply.answer.text);
+    switch (reply.status.error_code()) {
+      case grpc::StatusCode::CANCELLED:
+        ++counts_.cancelled;
+        EXPECT_GT(one.event.cancel_after_chunks, 0) << reply.status.error_message();
+        break;
+      case grpc::StatusCode::DEADLINE_EXCEEDED:
+        ++counts_.late;
+        break;
+      case grpc::StatusCode::UNAVAILABLE:
+      case grpc::StatusCode::RESOURCE_EXHAUSTED:
+        ++counts_.failed;
+        ++reasons_[reply.status.error_message().substr(0, 60)];
+        break;
+      default:
+        ADD_FAILURE() << "status " << reply.status.error_code() << ": " << reply.status.error_message();
+    }
+    EXPECT_LT(one.ended - one.started, kUsualDeadline + kAbortPatience) << "nobody is kept beyond a deadline";
+  }
+
+  VirtualNetwork* const network_;
+  ChaosPlan plan_;
+  std::unique_ptr<Cluster> cluster_;
+  std::vector<v1::GenerateRequest> catalogue_;
+  std::vector<Answer> expected_;
+  Counts counts_;
+  std::map<std::string, int> reasons_;  // of typed errors, by how they begin
+};
+
+// $BATON_TEST_SEED and $BATON_TEST_SCHEDULES, or what the test has.
+inline uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
+  const char* given = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+  return given == nullptr ? otherwise : std::strtoull(given, nullptr, 10);
+}
+
+}  // namespace baton::testing

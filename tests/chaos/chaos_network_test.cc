@@ -1,0 +1,38 @@
+// Processes in a network of the test's own, which delays and loses packets and is cut in two, while processes die, stop
+// and come back, too. As root only.
+#include "chaos.h"
+
+namespace baton::testing {
+namespace {
+
+constexpr int kSchedules = 1;
+constexpr int kEvents = 100;
+
+std::unique_ptr<VirtualNetwork> network;
+
+void RunOver(const std::vector<std::string>& worker_flags) {
+  if (network == nullptr) {
+    absl::StatusOr<std::unique_ptr<VirtualNetwork>> created =
+        VirtualNetwork::Create({"client", "router", "router1", "p0", "p1", "d0", "d1"});
+    if (absl::IsPermissionDenied(created.status()) || absl::IsNotFound(created.status())) {
+      GTEST_SKIP() << "no network of the test's own: " << created.status();
+    }
+    ASSERT_OK(created);
+    network = *std::move(created);
+  }
+  Chaos chaos({.worker_flags = worker_flags, .network = network.get()});
+  chaos.Run(FromEnvironment("BATON_TEST_SEED", 1),
+            static_cast<int>(FromEnvironment("BATON_TEST_SCHEDULES", kSchedules)), kEvents);
+  EXPECT_GT(network->counts().dropped, 0u);
+}
+
+TEST(ChaosNetworkTest, PagesOverTcp) { RunOver({"--transport=tcp"}); }
+
+// Connections are cut, the memory is not.
+TEST(ChaosNetworkTest, PagesThroughSharedMemory) { RunOver({"--transport=shm"}); }
+
+// What is said depends on every page's content.
+TEST(ChaosNetworkTest, ReplayedPages) { RunOver({"--transport=tcp", "--engine=replay", "--replay-step=5ms"}); }
+
+}  // namespace
+}  // namespace baton::testing
