@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -19,18 +23,23 @@ class Admission {
   class Ticket {
    public:
     Ticket() = default;
-    explicit Ticket(Admission* admission) : admission_(admission) {}
-    Ticket(Ticket&& other) noexcept : admission_(std::exchange(other.admission_, nullptr)) {}
+    Ticket(Admission* admission, uint64_t number) : admission_(admission), number_(number) {}
+    Ticket(Ticket&& other) noexcept : admission_(std::exchange(other.admission_, nullptr)), number_(other.number_) {}
     Ticket& operator=(Ticket&& other) noexcept {
       std::swap(admission_, other.admission_);
+      std::swap(number_, other.number_);
       return *this;
     }
     ~Ticket() {
-      if (admission_ != nullptr) admission_->Leave();
+      if (admission_ != nullptr) admission_->Leave(number_);
     }
+
+    // `end` is called once if the admission is stopped while the ticket is held: by Stop, or here if it was before.
+    void WhenStopped(std::function<void()> end) { admission_->WhenStopped(number_, std::move(end)); }
 
    private:
     Admission* admission_ = nullptr;
+    uint64_t number_ = 0;
   };
 
   explicit Admission(size_t max_requests) : max_requests_(max_requests) {}
@@ -39,11 +48,11 @@ class Admission {
   absl::StatusOr<Ticket> Enter() {
     MutexLock lock(mutex_);
     if (draining_) return absl::UnavailableError("draining: this router takes no new requests");
-    if (running_ >= max_requests_) {
+    if (running_.size() >= max_requests_) {
       return absl::ResourceExhaustedError(absl::StrCat("max-requests: ", max_requests_, " requests are in flight"));
     }
-    ++running_;
-    return Ticket(this);
+    running_.emplace(next_, nullptr);
+    return Ticket(this, next_++);
   }
 
   void StartDraining() {
@@ -51,11 +60,18 @@ class Admission {
     draining_ = true;
   }
 
-  // Requests that still run are about to be ended.
+  // Ends the requests that still run.
   void Stop() {
-    MutexLock lock(mutex_);
-    draining_ = true;
-    stopped_ = true;
+    std::vector<std::function<void()>> ends;
+    {
+      MutexLock lock(mutex_);
+      draining_ = true;
+      stopped_ = true;
+      for (auto& [number, end] : running_) {
+        if (end) ends.push_back(std::exchange(end, nullptr));
+      }
+    }
+    for (const std::function<void()>& end : ends) end();
   }
   bool stopped() const {
     MutexLock lock(mutex_);
@@ -65,27 +81,39 @@ class Admission {
   // Until no request is in flight; false if that took too long.
   bool WaitIdle(absl::Time deadline) {
     MutexLock lock(mutex_);
-    while (running_ > 0) {
-      if (!idle_.WaitUntil(mutex_, deadline)) return running_ == 0;
+    while (!running_.empty()) {
+      if (!idle_.WaitUntil(mutex_, deadline)) return running_.empty();
     }
     return true;
   }
 
   size_t running() const {
     MutexLock lock(mutex_);
-    return running_;
+    return running_.size();
   }
 
  private:
-  void Leave() {
+  void Leave(uint64_t number) {
     MutexLock lock(mutex_);
-    if (--running_ == 0) idle_.NotifyAll();
+    running_.erase(number);
+    if (running_.empty()) idle_.NotifyAll();
+  }
+  void WhenStopped(uint64_t number, std::function<void()> end) {
+    {
+      MutexLock lock(mutex_);
+      if (!stopped_) {
+        running_[number] = std::move(end);
+        return;
+      }
+    }
+    end();
   }
 
   const size_t max_requests_;
   mutable Mutex mutex_;
   CondVar idle_;
-  size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_map<uint64_t, std::function<void()>> running_ ABSL_GUARDED_BY(mutex_);  // by ticket: ends it
+  uint64_t next_ ABSL_GUARDED_BY(mutex_) = 1;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -36,6 +36,8 @@ void Merge(v1::Chunk chunk, std::deque<v1::Chunk>& chunks) {
   }
 }
 
+absl::Status RouterStopped() { return absl::UnavailableError("the router stopped: drain-timeout is over"); }
+
 uint64_t DrawSeed() {
   absl::BitGen random;
   return absl::Uniform<uint64_t>(random);
@@ -87,6 +89,9 @@ absl::Status GenerateCall::Run(const v1::GenerateRequest& request) {
        {"prompt_tokens", options.spec.prompt.size()},
        {"max_tokens", options.spec.sampling.max_tokens()}});
   run_ = RequestRun::Start(std::move(options));
+  ticket_.WhenStopped([weak = std::weak_ptr(run_)] {
+    if (const auto run = weak.lock()) run->Cancel(RouterStopped());
+  });
   return absl::OkStatus();
 }
 
@@ -193,8 +198,7 @@ void GenerateCall::OnCancel() { Cancel(); }
 void GenerateCall::Cancel() {
   if (run_ == nullptr) return;
   // When the router stops, its server cancels every call.
-  run_->Cancel(context_.admission->stopped() ? absl::UnavailableError("the router stopped: drain-timeout is over")
-                                             : absl::CancelledError("cancelled by the client"));
+  run_->Cancel(context_.admission->stopped() ? RouterStopped() : absl::CancelledError("cancelled by the client"));
 }
 
 void GenerateCall::OnDone() {

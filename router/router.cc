@@ -17,6 +17,7 @@
 namespace baton::router {
 namespace {
 
+constexpr absl::Duration kFarewellTimeout = absl::Seconds(1);
 constexpr absl::Duration kShutdownTimeout = absl::Seconds(2);
 
 PlacementPolicy PolicyOf(const std::string& name) {
@@ -112,7 +113,9 @@ bool Router::WaitDrained(absl::Time deadline) { return parts_->admission.WaitIdl
 void Router::Shutdown() {
   if (parts_ == nullptr) return;
   if (parts_->server != nullptr) {
+    // Clients that read are told; the server would only cut them off.
     parts_->admission.Stop();
+    parts_->admission.WaitIdle(absl::Now() + kFarewellTimeout);
     parts_->server->Shutdown(absl::Now());
     parts_->admission.WaitIdle(absl::Now() + kShutdownTimeout);
     parts_->context.registry->Shutdown(absl::Now() + kShutdownTimeout);

@@ -64,5 +64,23 @@ TEST(DrainTest, TheDrainTimeoutEndsWhatWouldTakeLonger) {
   EXPECT_OK(cluster->WaitIdle());
 }
 
+TEST(DrainTest, ClientsOfARouterThatEndsAreToldWhy) {
+  ASSERT_OK_AND_ASSIGN(const auto cluster, Cluster::Start({.workers = {Prefill("p0"), Decode("d0")},
+                                                           .router_flags = {"--drain-timeout=100ms"}}));
+  BackgroundLoad load(cluster->client(), LongRequests(8, 900));
+  ASSERT_TRUE(load.WaitForTokens(50, kPatience));
+
+  ExpectCleanExit(cluster->Terminate("router"));
+
+  int told = 0;
+  for (const Reply& reply : load.Replies()) {
+    if (reply.status.ok()) continue;
+    ++told;
+    EXPECT_TRUE(Refused(reply, grpc::StatusCode::UNAVAILABLE, "drain-timeout is over"));
+  }
+  EXPECT_GT(told, 0) << "all were done in time";
+  EXPECT_OK(cluster->WaitIdle());
+}
+
 }  // namespace
 }  // namespace baton::testing

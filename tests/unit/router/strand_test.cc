@@ -69,5 +69,25 @@ TEST(AdmissionTest, DrainingRefusesNewRequestsAndWaitsForTheOld) {
   leaver.join();
 }
 
+TEST(AdmissionTest, StoppingEndsTheRequestsThatRun) {
+  Admission admission(3);
+  int ended = 0;
+  absl::StatusOr<Admission::Ticket> runs = admission.Enter();
+  absl::StatusOr<Admission::Ticket> over = admission.Enter();
+  absl::StatusOr<Admission::Ticket> late = admission.Enter();
+  ASSERT_OK(runs);
+  ASSERT_OK(over);
+  ASSERT_OK(late);
+  runs->WhenStopped([&] { ++ended; });
+  over->WhenStopped([&] { ended += 10; });
+  *over = {};
+  admission.Stop();
+  EXPECT_EQ(ended, 1);
+  late->WhenStopped([&] { ++ended; });
+  EXPECT_EQ(ended, 2) << "it is told at once";
+  admission.Stop();
+  EXPECT_EQ(ended, 2);
+}
+
 }  // namespace
 }  // namespace baton::router
