@@ -2,31 +2,13 @@
 // where.
 //
 // A pure state machine and a value: no clock, no thread, no I/O. The caller feeds events, carries out the actions that
-// come back, in their order, and lends the page source. All transitions of an attempt:
+// come back, in their order, and lends the page source. All transitions of an attempt are in transitions.def:
 //
-//   state     event                          next      actions
-//   (none)    Open                           open
-//   open      Reserve                        queued    Send(Queued), or granted at once
-//   open      Reserve that cannot be         (none)    Send(Refused), Failed
-//   open      Close                          (none)
-//   queued    pages and a slot are there     granted   Send(Granted)
-//   queued    cannot be served any more *    (none)    Send(Refused), Failed
-//   queued    CancelReserve, Aborted         (none)    Failed, or FinishedByWriter
-//   queued    Close                          (none)    Send(Refused)
-//   queued    its peer is revoked            (none)    Failed
-//   granted   Commit that fits               received  Send(Committed), Received: the pages change owner
-//   granted   Commit that does not fit       (none)    release, Send(Committed(error)), Failed
-//   granted   Aborted                        (none)    release, Failed, or FinishedByWriter
-//   granted   CancelReserve                  granted   it crossed with Granted: Aborted follows
-//   granted   Close                          revoking  release what is shared, Send(Revoke)
-//   granted   its peer is revoked            (none)    release, Failed
-//   revoking  Commit                         (none)    release, Send(Committed(error))
-//   revoking  Aborted                        (none)    release
-//   revoking  its peer is revoked            (none)    release
-//   received  Close                          (none)
-//   any       anything else                  same      none; a Commit without a grant gets Committed(error), a Reserve
-//                                                      for an attempt that is not open gets Refused
-//   * more pages than there are without those in quarantine
+//   open       a writer may reserve
+//   queued     one has; it waits for pages and a slot
+//   granted    it may put
+//   revoking   closed while granted: Revoke was sent, the writer's fence is awaited
+//   received   committed: the pages belong to the caller
 //
 // Invariant I1: wanted pages of granted and revoking attempts are released on three events only: Commit and Aborted,
 // which the writer sends after its flush, and the transport's word that the peer is revoked. While their peer is silent

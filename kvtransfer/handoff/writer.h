@@ -1,30 +1,12 @@
 // The writer's side of one handoff: a prefill worker hands a prompt's pages to a decode worker.
 //
 // A pure state machine and a value: no clock, no thread, no I/O. The caller feeds events and carries out the actions
-// that come back, in their order. All transitions:
+// that come back, in their order. All transitions are in transitions.def:
 //
-//   state       event                     next        actions
-//   (none)      Start                     reserving   Send(Reserve)
-//   reserving   Queued                    queued      ReportQueued
-//   waiting *   Granted                   granted     ReportGranted
-//   waiting     Granted, not usable       ended       Send(Aborted(failed)), Fail
-//   waiting     Refused                   ended       Fail
-//   waiting     Revoke                    ended       Send(Aborted(revoked)), Fail
-//   waiting     Abort(cancelled)          ended       Send(CancelReserve), Release
-//   waiting     Abort(finished)           ended       Send(Aborted(finished)), Release
-//   granted     PutLayer                  granted     Put
-//   granted     Commit                    flushing    Flush; the fence will be Commit
-//   granted     Abort(reason)             flushing    Flush; the fence will be Aborted(reason)
-//   granted     Revoke                    flushing    Flush; the fence will be Aborted(revoked)
-//   flushing    Abort, Revoke             flushing    a Commit turns into Aborted; an Aborted keeps its reason
-//   flushing    FlushDone, fence Commit   committing  Send(Commit)
-//   flushing    FlushDone, fence Aborted  ended       Send(Aborted), then Fail, or Release after an Abort
-//   flushing    FlushFailed               ended       Disconnect, then Fail, or Release after an Abort
-//   committing  Committed                 ended       Finish, or Fail when it carries an error
-//   committing  Abort                     ended       Release: Commit was the fence
-//   any         PeerRevoked               ended       Fail, or Release after an Abort
-//   any         anything else             same        none
-//   * waiting: reserving or queued
+//   reserving, queued   Reserve was sent; we wait for Granted
+//   granted             pages are put
+//   flushing            everything was put, or nothing more will be; the fence leaves when all has landed
+//   committing          Commit was the fence; we wait for Committed
 //
 // Two rules carry invariant I1. A fence (Commit, Aborted) leaves only when nothing was put or the flush is complete; a
 // flush that failed proves nothing about the receiver's memory, so that the connection is given up instead of a fence
