@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -70,7 +71,8 @@ class Chaos {
     std::cout << schedules * events << " events from seed " << seed << ": " << counts_.requests << " requests, "
               << counts_.answered << " answered, " << counts_.retried << " of them after another attempt, "
               << counts_.cancelled << " cancelled, " << counts_.late << " past their deadline, " << counts_.failed
-              << " failed with a typed error; " << counts_.disturbances << " disturbances\n";
+              << " failed with a typed error; " << counts_.disturbances
+              << " disturbances; the longest pause in an answer was " << absl::FormatDuration(longest_pause_) << "\n";
     for (const auto& [reason, count] : reasons_) std::cout << "  " << count << " x " << reason << "\n";
     EXPECT_GT(counts_.answered, counts_.requests / 3) << "hardly anything survived: nothing was tested";
   }
@@ -201,6 +203,9 @@ class Chaos {
       counts_.retried += reply.finish.attempts_size() > 1 ? 1 : 0;
       EXPECT_EQ(reply.broken_promise, "");
       EXPECT_EQ(reply.answer, expected);
+      for (size_t i = 1; i < reply.chunk_times.size(); ++i) {
+        longest_pause_ = std::max(longest_pause_, reply.chunk_times[i] - reply.chunk_times[i - 1]);
+      }
       return;
     }
     const std::vector<int32_t>& ids = reply.answer.token_ids;
@@ -234,6 +239,7 @@ class Chaos {
   std::vector<v1::GenerateRequest> catalogue_;
   std::vector<Answer> expected_;
   Counts counts_;
+  absl::Duration longest_pause_;
   std::map<std::string, int> reasons_;  // of typed errors, by how they begin
 };
 
