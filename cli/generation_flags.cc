@@ -48,6 +48,7 @@ absl::StatusOr<absl::Duration> ParseTimeout(const char* flag, const std::string&
 void GenerationFlags::AddTo(CLI::App& app) {
   app.add_option("--model", model_, "model name, as `baton status` shows it (default: the only one served)");
   app.add_option("--label", label_, "free text repeated in the logs");
+  app.add_option("--cache-salt", cache_salt_, "share cached beginnings of prompts with requests of the same salt only");
   app.add_option("--timeout", timeout_, "give up after this long, e.g. 30s (default: never)");
   const std::string group = "Sampling (default: the model's generation_config)";
   AddNumber(app, "--temperature", &temperature_, ">= 0; 0 is greedy")->group(group);
@@ -77,8 +78,10 @@ void GenerationFlags::AddTo(CLI::App& app) {
 absl::Status GenerationFlags::Fill(v1::GenerateRequest& request) const {
   BATON_RETURN_IF_ERROR(CheckUtf8("--model", model_));
   BATON_RETURN_IF_ERROR(CheckUtf8("--label", label_));
+  BATON_RETURN_IF_ERROR(CheckUtf8("--cache-salt", cache_salt_));
   request.set_model(model_);
   request.set_request_label(label_);
+  if (!cache_salt_.empty()) request.set_cache_salt(cache_salt_);
   v1::SamplingParams& sampling = *request.mutable_sampling();
   if (temperature_) sampling.set_temperature(*temperature_);
   if (top_k_) sampling.set_top_k(*top_k_);

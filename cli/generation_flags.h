@@ -32,6 +32,7 @@ class GenerationFlags {
  private:
   std::string model_;
   std::string label_;
+  std::string cache_salt_;
   std::string timeout_;
   std::optional<float> temperature_;
   std::optional<int32_t> top_k_;

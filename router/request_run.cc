@@ -16,7 +16,7 @@ namespace baton::router {
 
 namespace {
 
-PageHash HashRoot(const std::string& model) { return PageHashRoot(model, /*adapter=*/"", /*tenant=*/""); }
+PageHash HashRoot(const RequestSpec& spec) { return PageHashRoot(spec.model, /*adapter=*/"", spec.cache_salt); }
 
 }  // namespace
 
@@ -96,7 +96,7 @@ std::vector<PageKey> RequestRun::PagesOfContext() {
   if (options_.page_tokens == 0) return {};
   std::vector<TokenId> tokens = options_.spec.prompt;
   tokens.insert(tokens.end(), machine_.output().begin(), machine_.output().end());
-  ExtendPageHashes(HashRoot(options_.spec.model), tokens, static_cast<int>(options_.page_tokens), page_hashes_);
+  ExtendPageHashes(HashRoot(options_.spec), tokens, static_cast<int>(options_.page_tokens), page_hashes_);
   std::vector<PageKey> keys;
   keys.reserve(page_hashes_.size());
   for (const PageHash& hash : page_hashes_) keys.push_back(ToKey(hash));
@@ -116,7 +116,7 @@ v1::AttemptHeader RequestRun::MakeHeader(uint32_t attempt, const Placement& plac
   header.mutable_prompt_token_ids()->Assign(spec.prompt.begin(), spec.prompt.end());
   header.mutable_prior_output_token_ids()->Assign(prior.begin(), prior.end());
   *header.mutable_sampling() = spec.sampling;
-  const PageHash root = HashRoot(placement.model);
+  const PageHash root = HashRoot(spec);
   header.set_page_hash_root(root.data(), root.size());
   return header;
 }

@@ -11,6 +11,7 @@ namespace baton::router {
 namespace {
 
 constexpr size_t kMaxLabelBytes = 128;
+constexpr size_t kMaxSaltBytes = 256;
 constexpr int kMaxStopStrings = 16;
 constexpr size_t kMaxStopBytes = 256;
 constexpr int kMaxStopTokens = 64;
@@ -29,7 +30,6 @@ absl::Status NotSupported(const std::string& field) {
 absl::Status CheckUnsupported(const v1::GenerateRequest& request) {
   if (request.has_tenant()) return NotSupported("tenant");
   if (request.has_priority()) return NotSupported("priority");
-  if (request.has_cache_salt()) return NotSupported("cache_salt");
   if (request.has_adapter_id()) return NotSupported("adapter_id");
   if (request.has_n() && request.n() != 1) return Invalid("n", request.n(), "1 (more choices are not supported yet)");
   if (request.has_prompt_logprobs()) return NotSupported("prompt_logprobs");
@@ -259,6 +259,10 @@ absl::Status CheckRequest(const v1::GenerateRequest& request) {
     return Invalid("request_label", absl::StrCat(request.request_label().size(), " bytes"),
                    absl::StrCat("at most ", kMaxLabelBytes));
   }
+  if (request.cache_salt().size() > kMaxSaltBytes) {
+    return Invalid("cache_salt", absl::StrCat(request.cache_salt().size(), " bytes"),
+                   absl::StrCat("at most ", kMaxSaltBytes));
+  }
   BATON_RETURN_IF_ERROR(CheckNumbers(request.sampling()));
   BATON_RETURN_IF_ERROR(CheckStops(request.sampling()));
   return CheckCounts(request.sampling());
@@ -272,6 +276,7 @@ absl::StatusOr<RequestSpec> ResolveRequest(const v1::GenerateRequest& request, c
   BATON_ASSIGN_OR_RETURN(spec.prompt, PromptTokens(request, assets));
   BATON_RETURN_IF_ERROR(ResolveLength(request, limits, spec));
   ResolveSampling(request.sampling(), assets, drawn_seed, spec.sampling);
+  spec.cache_salt = request.cache_salt();
   spec.stop.assign(request.sampling().stop().begin(), request.sampling().stop().end());
   spec.skip_special_tokens = !request.sampling().has_skip_special_tokens() || request.sampling().skip_special_tokens();
   return spec;

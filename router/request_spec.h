@@ -24,6 +24,7 @@ struct RequestSpec {
   v1::EngineSampling sampling;  // max_tokens and seed filled in; stop_token_ids sorted, end tokens among them
   std::vector<std::string> stop;
   bool skip_special_tokens = true;
+  std::string cache_salt;  // KV pages are shared among requests of the same
 };
 
 struct ModelLimits {

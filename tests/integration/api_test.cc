@@ -118,6 +118,23 @@ TEST_F(ApiTest, TheNextTurnOfAChatReportsWhatWasCached) {
   EXPECT_LT(again.finish.attempts(0).kv_bytes(), first.finish.attempts(0).kv_bytes());
 }
 
+TEST_F(ApiTest, RequestsOfDifferentSaltsShareNothing) {
+  v1::GenerateRequest request = ChatRequest("Please count from 50 to 60, and tell me then what a page pool is.");
+  const Reply open = Generate(request);
+  ASSERT_TRUE(Succeeded(open));
+  for (const char* salt : {"ann", "bob"}) {
+    request.set_cache_salt(salt);
+    const Reply first = Generate(request);
+    ASSERT_TRUE(Succeeded(first));
+    EXPECT_EQ(first.finish.usage().cached_prompt_tokens(), 0u) << salt;
+    EXPECT_EQ(first.answer, open.answer);
+    const Reply again = Generate(request);
+    ASSERT_TRUE(Succeeded(again));
+    EXPECT_GT(again.finish.usage().cached_prompt_tokens(), 0u) << salt;
+    EXPECT_EQ(again.answer, open.answer);
+  }
+}
+
 TEST_F(ApiTest, AnAnswerOfOneTokenNeedsNoHandoff) {
   const Reply reply = Generate(GreedyRequest(GoldenCases()[0].prompt, 1));
 
@@ -212,7 +229,6 @@ TEST_F(ApiTest, FieldsThatAreNotSupportedYetAreRefusedByName) {
   const std::vector<std::pair<std::string, std::function<void(v1::GenerateRequest&)>>> cases = {
       {"tenant", [](auto& r) { r.set_tenant("t"); }},
       {"priority", [](auto& r) { r.set_priority(1); }},
-      {"cache_salt", [](auto& r) { r.set_cache_salt("s"); }},
       {"adapter_id", [](auto& r) { r.set_adapter_id("a"); }},
       {"n", [](auto& r) { r.set_n(2); }},
       {"prompt_logprobs", [](auto& r) { r.set_prompt_logprobs(1); }},

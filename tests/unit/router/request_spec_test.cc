@@ -58,7 +58,7 @@ TEST(RequestSpecTest, EachFieldThatCannotBeServedIsRefusedByNameAndLimit) {
   const std::vector<Case> cases = {
       {[](R& r) { r.set_tenant("t"); }, {"tenant", "not supported"}},
       {[](R& r) { r.set_priority(1); }, {"priority", "not supported"}},
-      {[](R& r) { r.set_cache_salt("s"); }, {"cache_salt", "not supported"}},
+      {[](R& r) { r.set_cache_salt(std::string(257, 's')); }, {"cache_salt: 257 bytes", "at most 256"}},
       {[](R& r) { r.set_adapter_id("l"); }, {"adapter_id", "not supported"}},
       {[](R& r) { r.set_n(2); }, {"n: 2", "1"}},
       {[](R& r) { r.set_prompt_logprobs(0); }, {"prompt_logprobs", "not supported"}},
