@@ -22,6 +22,7 @@ void PrefillEngine::Submit(Attempt attempt, const HandoffTarget& target, std::sh
   const int tokens = attempt.context_tokens();
   auto job = std::make_unique<Job>(std::move(attempt), *parts_.pool, target, std::move(sink));
   job->submitted = SteadyNow();
+  job->expected_cached = parts_.pool->CountPublished(job->sequence.page_names()) * parts_.pool->layout().page_tokens;
   if (!jobs_.Add(age, job)) {
     Fail(*job, v1::ATTEMPT_FAILURE_INVALID, absl::AlreadyExistsError("attempt " + key.ToString() + " is here already"));
     return;
@@ -300,7 +301,10 @@ void PrefillEngine::PublishLoad() {
   for (const auto& [age, job] : jobs_) {
     const bool waits = job->state == State::kWaiting || job->state == State::kQueued || job->state == State::kGranted;
     (waits ? waiting : running) += 1;
-    if (job->state < State::kCommitting) waiting_tokens += job->sequence.pending_tokens();
+    if (job->state >= State::kCommitting) continue;
+    // Without pages nothing of it is cached yet.
+    const bool has_pages = !job->sequence.page_ids().empty();
+    waiting_tokens += std::max(job->sequence.pending_tokens() - (has_pages ? 0 : job->expected_cached), 1);
   }
   parts_.load->waiting_requests = waiting;
   parts_.load->running_sequences = running;

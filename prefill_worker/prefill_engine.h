@@ -63,7 +63,8 @@ class PrefillEngine final : public Engine {
     const HandoffTarget target;
     const std::shared_ptr<PrefillSink> sink;
     State state = State::kWaiting;
-    int pages_put = 0;  // the first so many pages have left, all layers of them
+    int expected_cached = 0;  // tokens of it that were here when it came
+    int pages_put = 0;        // the first so many pages have left, all layers of them
     absl::Time submitted;
     absl::Time started;           // first chunk
     absl::Duration prefill_time;  // first chunk to first token

@@ -7,6 +7,7 @@ namespace baton::router {
 void KnownPages::Apply(const v1::PageNews& news, size_t most) {
   if (news.whole()) pages_.clear();
   for (const PageKey page : news.removed()) pages_.erase(page);
+  pages_.reserve(std::min(most, pages_.size() + news.added_size()));
   for (const PageKey page : news.added()) {
     if (pages_.size() >= most) return;
     pages_.insert(page);

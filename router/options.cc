@@ -35,7 +35,9 @@ void DescribeOptions(OptionSet& set, RouterOptions& options) {
   set.Add("overload-wait", &options.overload_wait,
           "how long a request waits for room when every worker refuses it; 0: not at all");
   set.Add("placement-wait", &options.placement_wait,
-          "how long a request waits for a live pair of workers to become ready; 0: not at all");
+          "how long a request waits for a live pair of workers to become ready, or once it has begun for one to come "
+          "back; 0: "
+          "not at all");
   set.Add("drain-timeout", &options.drain_timeout, "on SIGTERM, limit for running requests to finish");
 
   set.AddChoice("log.level", &options.log.level, {"debug", "info", "warning", "error"}, "least level logged");

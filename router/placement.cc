@@ -6,8 +6,15 @@
 namespace baton::router {
 namespace {
 
-// Until a worker has measured its own speed. Only its order of magnitude matters: it weighs waiting tokens.
+// Until any worker has measured its speed. Only its order of magnitude matters: it weighs waiting tokens.
 constexpr double kAssumedPrefillTokensPerSecond = 1000;
+
+// A worker that has not measured its speed is as fast as the fastest: so it soon gets what it can measure.
+double AssumedSpeed(std::span<const PairView> pairs) {
+  double fastest = 0;
+  for (const PairView& pair : pairs) fastest = std::max(fastest, pair.prefill.prefill_tokens_per_second);
+  return fastest > 0 ? fastest : kAssumedPrefillTokensPerSecond;
+}
 
 // A decode worker without room makes the request wait until another one ends there: seconds, not milliseconds. It must
 // outweigh a longer queue elsewhere but not an endless one.
@@ -49,9 +56,9 @@ uint32_t TokensToCompute(const WorkerView& prefill, const PlacementNeed& need) {
   return need.prompt_tokens - std::min(prefill.cached_tokens, need.prompt_tokens - 1);
 }
 
-double EstimateTtftSeconds(const PairView& pair, const PlacementNeed& need) {
+double EstimateTtftSeconds(const PairView& pair, const PlacementNeed& need, double assumed_speed) {
   const double measured = pair.prefill.prefill_tokens_per_second;
-  const double speed = measured > 0 ? measured : kAssumedPrefillTokensPerSecond;
+  const double speed = measured > 0 ? measured : assumed_speed;
   double seconds = (static_cast<double>(pair.prefill.waiting_tokens) + TokensToCompute(pair.prefill, need)) / speed;
   if (!pair.local) seconds += kHandoffSeconds;
   if (pair.decode.running_sequences >= pair.decode.max_sequences) seconds += kNoBatchSlotSeconds;
@@ -64,6 +71,7 @@ std::optional<size_t> ChoosePair(const PlacementRules& rules, std::span<const Pa
   const auto is_possible = [&](const PairView& pair) { return Fits(pair, need) && !IsAvoided(pair, avoid); };
   const bool other_than_local =
       std::any_of(pairs.begin(), pairs.end(), [&](const PairView& pair) { return !pair.local && is_possible(pair); });
+  const double assumed_speed = AssumedSpeed(pairs);
   using Rank = std::tuple<double, uint32_t, int64_t>;
   std::optional<Rank> best;
   std::vector<size_t> equals;
@@ -74,7 +82,8 @@ std::optional<size_t> ChoosePair(const PlacementRules& rules, std::span<const Pa
     if (pair.local && too_long && other_than_local) continue;
     Rank rank{};
     if (rules.policy != PlacementPolicy::kRoundRobin) {
-      rank = {EstimateTtftSeconds(pair, need), pair.decode.running_sequences, -int64_t{pair.decode.cached_tokens}};
+      rank = {EstimateTtftSeconds(pair, need, assumed_speed), pair.decode.running_sequences,
+              -int64_t{pair.decode.cached_tokens}};
     }
     if (!best || rank < *best) {
       best = rank;

@@ -67,7 +67,8 @@ bool Fits(const PairView& pair, const PlacementNeed& need);
 // Prompt and output of the longest sequence that the pair could serve when idle.
 uint32_t LargestSequence(const PairView& pair);
 
-double EstimateTtftSeconds(const PairView& pair, const PlacementNeed& need);
+// `assumed_speed`, in tokens per second, is that of a prefill worker that has measured none.
+double EstimateTtftSeconds(const PairView& pair, const PlacementNeed& need, double assumed_speed);
 
 // Index into `pairs` of the best one that fits and has no worker among `avoid`. `turn` decides between equals: callers
 // count it up.

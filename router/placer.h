@@ -28,7 +28,7 @@ struct PlacementQuery {
   uint32_t prompt_tokens = 0;  // prior output included
   uint32_t total_tokens = 0;   // prompt and max_tokens
   std::vector<WorkerKey> avoid;
-  std::vector<PageKey> pages;  // the prompt's full pages
+  std::vector<PageKey> pages;  // full ones of the prompt but for its last token
   uint32_t page_tokens = 0;    // that `pages` are made for; 0: no pages
 };
 

@@ -41,9 +41,10 @@
 namespace baton::router {
 
 struct RetryPolicy {
-  int max_attempts = 8;                               // failed ones; preempted and refused for load are not counted
-  absl::Duration overload_wait;                       // for room, before the first token; after it until the deadline
-  absl::Duration placement_wait = absl::Seconds(10);  // for a live pair to become ready
+  int max_attempts = 8;          // failed ones; preempted and refused for load are not counted
+  absl::Duration overload_wait;  // for room, before the first token; after it until the deadline
+  absl::Duration placement_wait =
+      absl::Seconds(10);  // for a pair to become ready; once begun, to come back to life, too
 };
 
 namespace action {

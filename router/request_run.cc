@@ -96,6 +96,7 @@ std::vector<PageKey> RequestRun::PagesOfContext() {
   if (options_.page_tokens == 0) return {};
   std::vector<TokenId> tokens = options_.spec.prompt;
   tokens.insert(tokens.end(), machine_.output().begin(), machine_.output().end());
+  tokens.pop_back();  // the last one is always computed
   ExtendPageHashes(HashRoot(options_.spec), tokens, static_cast<int>(options_.page_tokens), page_hashes_);
   std::vector<PageKey> keys;
   keys.reserve(page_hashes_.size());

@@ -32,7 +32,7 @@ struct ModelLimits {
   uint32_t max_context_tokens = 0;
   uint32_t max_sequence_tokens = 0;  // prompt and output that the largest pair of workers can hold
   uint32_t max_prompt_tokens = 0;    // 0: no limit beside the others
-  uint32_t page_tokens = 0;          // that workers cut prompts into
+  uint32_t page_tokens = 0;          // that workers cut prompts into; 0: it does not matter
 };
 
 // What can be said without knowing the model.

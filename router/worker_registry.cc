@@ -158,10 +158,10 @@ void WorkerRegistry::WatchPages(const WorkerTable::WatchPages& watch) {
         MutexLock lock(self->mutex_);
         if (!self->stopped_) self->table_.OnPages(watch, news);
       },
-      [weak = weak_from_this(), watch](const absl::Status&) {
+      [weak = weak_from_this(), watch](const absl::Status& status) {
         const auto self = weak.lock();
         if (self == nullptr) return;
-        self->Update([&](WorkerTable& table) { table.OnPagesEnded(SteadyNow(), watch); });
+        self->Update([&](WorkerTable& table) { table.OnPagesEnded(SteadyNow(), watch, status); });
       });
 }
 

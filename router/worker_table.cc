@@ -111,7 +111,10 @@ void WorkerTable::OnStatus(absl::Time now, size_t index, const v1::WorkerStatus&
     worker.ref = WorkerRef{key, status.handoff_address(), connection()};
     worker.id = key.id;
     worker.sent.clear();
-    worker.pages.Clear();  // until its watch says otherwise
+    worker.pages.Clear();
+    worker.watching_pages = false;  // it needs a watch of its own
+    ++worker.pages_watch;
+    worker.next_pages_watch = now;
   } else if (worker.lost) {
     // The calls of before were ended for good; new ones need a group of their own.
     worker.ref->connection = connection();
@@ -171,7 +174,8 @@ void WorkerTable::AdvanceWorkers(absl::Time now) {
       worker.connecting = true;
       effects_.connect.push_back(i);
     }
-    if (worker.serving() && !worker.watching_pages && worker.next_pages_watch <= now) {
+    const bool follows = options_.placement.policy == PlacementPolicy::kPrefix;
+    if (follows && worker.serving() && !worker.watching_pages && worker.next_pages_watch <= now) {
       worker.watching_pages = true;
       effects_.watch_pages.push_back({i, ++worker.pages_watch});
     }
@@ -183,11 +187,17 @@ void WorkerTable::OnPages(const WatchPages& watch, const v1::PageNews& news) {
   if (watch.watch == worker.pages_watch) worker.pages.Apply(news, worker.status.capacity().pages_total());
 }
 
-void WorkerTable::OnPagesEnded(absl::Time now, const WatchPages& watch) {
+void WorkerTable::OnPagesEnded(absl::Time now, const WatchPages& watch, const absl::Status& status) {
   Worker& worker = workers_[watch.worker];
+  if (watch.watch != worker.pages_watch) return;
   worker.watching_pages = false;
   worker.next_pages_watch = now + kMaxConnectBackoff;
   worker.pages.Clear();
+  // That the worker went away is said elsewhere.
+  if (status.ok() || absl::IsUnavailable(status) || absl::IsCancelled(status)) return;
+  std::string error = status.ToString();
+  if (error != worker.pages_error) Report("worker.pages_unknown", worker.id, error, true);
+  worker.pages_error = std::move(error);
 }
 
 // ------------------------------------------------------------------------------------------------------------ assets

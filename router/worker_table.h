@@ -79,7 +79,7 @@ class WorkerTable {
   void OnStatus(absl::Time now, size_t worker, const v1::WorkerStatus& status, const MakeConnection& connection);
   void OnStreamEnded(absl::Time now, size_t worker, const absl::Status& status);
   void OnPages(const WatchPages& watch, const v1::PageNews& news);
-  void OnPagesEnded(absl::Time now, const WatchPages& watch);
+  void OnPagesEnded(absl::Time now, const WatchPages& watch, const absl::Status& status);
   void OnAssets(absl::Time now, const std::string& fingerprint,
                 absl::StatusOr<std::shared_ptr<const ModelAssets>> assets);
   void OnProbed(absl::Time now, uint64_t pair, const absl::Status& status);
@@ -124,7 +124,8 @@ class WorkerTable {
     std::vector<SentWork> sent;
     KnownPages pages;
     bool watching_pages = false;
-    uint64_t pages_watch = 0;  // the latest
+    uint64_t pages_watch = 0;  // the latest; what others say is of a process before
+    std::string pages_error;   // why the watch before ended
     absl::Time next_pages_watch = absl::InfinitePast();
 
     bool live() const { return ref && !lost; }

@@ -37,7 +37,7 @@ WorkerView WorkerTable::View(const Worker& worker, const PlacementQuery& query) 
     taken += sent.pages;
   }
   view.pages_free = view.pages_total - std::min(view.pages_total, taken);
-  if (options_.placement.policy == PlacementPolicy::kPrefix && query.page_tokens == view.page_tokens) {
+  if (query.page_tokens == view.page_tokens) {
     view.cached_tokens = static_cast<uint32_t>(worker.pages.CountPrefix(query.pages)) * view.page_tokens;
   }
   return view;
@@ -122,6 +122,7 @@ std::shared_ptr<const ModelAssets> WorkerTable::AssetsOf(const std::string& mode
 
 // Of the largest pair: placement finds it.
 ModelLimits WorkerTable::LimitsOf(const ServedModel& model) const {
+  const bool follows_pages = options_.placement.policy == PlacementPolicy::kPrefix;
   ModelLimits limits;
   limits.max_prompt_tokens = options_.max_prompt_tokens;
   for (const Pair& pair : pairs_) {
@@ -129,7 +130,10 @@ ModelLimits WorkerTable::LimitsOf(const ServedModel& model) const {
     if (pair.state == PairState::kMismatch || served.name() != model.name) continue;
     if (served.assets_fingerprint() != model.assets->fingerprint) continue;
     limits.vocab_size = served.vocab_size();
-    limits.page_tokens = workers_[pair.decode].status.capacity().page_tokens();
+    // Of a pair that serves, if there is one.
+    if (follows_pages && (limits.page_tokens == 0 || Usable(pair))) {
+      limits.page_tokens = workers_[pair.decode].status.capacity().page_tokens();
+    }
     limits.max_context_tokens = std::max(limits.max_context_tokens, served.max_context_tokens());
     limits.max_sequence_tokens = std::max(limits.max_sequence_tokens, LargestSequence(View(pair)));
   }

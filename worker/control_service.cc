@@ -14,7 +14,7 @@ namespace baton {
 namespace {
 
 constexpr size_t kPieceBytes = 1 << 20;
-constexpr size_t kMaxWatchers = 64;
+constexpr ptrdiff_t kMaxWatchers = 64;  // of each kind
 constexpr absl::Duration kMinInterval = absl::Milliseconds(10);
 constexpr absl::Duration kMaxInterval = absl::Seconds(10);
 
@@ -70,7 +70,8 @@ void ControlService::EndWatches() {
 }
 
 template <typename Message, typename Write>
-grpc::ServerWriteReactor<Message>* ControlService::Watch(uint32_t protocol, uint32_t interval_ms,
+grpc::ServerWriteReactor<Message>* ControlService::Watch(std::string_view watched, uint32_t protocol,
+                                                         uint32_t interval_ms,
                                                          std::shared_ptr<EventStream<Message>> stream, Write write) {
   if (protocol != v1::WORKER_PROTOCOL_CURRENT) {
     return RefuseStream<Message>(
@@ -80,24 +81,26 @@ grpc::ServerWriteReactor<Message>* ControlService::Watch(uint32_t protocol, uint
   {
     MutexLock lock(mutex_);
     if (ended_) return RefuseStream<Message>({grpc::StatusCode::UNAVAILABLE, "the worker stops"});
-    if (watchers_.size() >= kMaxWatchers) {
-      return RefuseStream<Message>({grpc::StatusCode::RESOURCE_EXHAUSTED,
-                                    absl::StrCat("this worker has ", kMaxWatchers, " watchers, the limit")});
+    const auto same = [&](const Watcher& watcher) { return watcher.watched == watched; };
+    if (std::count_if(watchers_.begin(), watchers_.end(), same) >= kMaxWatchers) {
+      return RefuseStream<Message>(
+          {grpc::StatusCode::RESOURCE_EXHAUSTED,
+           absl::StrCat("the ", std::string(watched), " has ", kMaxWatchers, " watchers, the limit")});
     }
     const absl::Duration interval = std::clamp(absl::Milliseconds(interval_ms), kMinInterval, kMaxInterval);
     watchers_.push_back(
-        {stream.get(), [stream, write](bool last) { write(*stream, last); }, interval, absl::InfinitePast()});
+        {stream.get(), watched, [stream, write](bool last) { write(*stream, last); }, interval, absl::InfinitePast()});
   }
   wake_.NotifyAll();
-  return EventStream<Message>::Serve(stream, [this, watched = stream.get()] {
+  return EventStream<Message>::Serve(stream, [this, id = stream.get()] {
     MutexLock lock(mutex_);
-    std::erase_if(watchers_, [watched](const Watcher& watcher) { return watcher.stream == watched; });
+    std::erase_if(watchers_, [id](const Watcher& watcher) { return watcher.stream == id; });
   });
 }
 
 grpc::ServerWriteReactor<v1::WorkerStatus>* ControlService::WatchStatus(grpc::CallbackServerContext*,
                                                                         const v1::WatchStatusRequest* request) {
-  return Watch(request->protocol(), request->heartbeat_interval_ms(),
+  return Watch("status", request->protocol(), request->heartbeat_interval_ms(),
                std::make_shared<EventStream<v1::WorkerStatus>>(&KeepNewest),
                [this](EventStream<v1::WorkerStatus>& stream, bool last) { stream.Write(sources_.status(), last); });
 }
@@ -106,7 +109,7 @@ grpc::ServerWriteReactor<v1::PageNews>* ControlService::WatchPages(grpc::Callbac
                                                                    const v1::WatchPagesRequest* request) {
   // Belongs to the status thread.
   const auto version = std::make_shared<uint64_t>(0);
-  return Watch(request->protocol(), request->interval_ms(), std::make_shared<EventStream<v1::PageNews>>(),
+  return Watch("pages", request->protocol(), request->interval_ms(), std::make_shared<EventStream<v1::PageNews>>(),
                [this, version](EventStream<v1::PageNews>& stream, bool last) {
                  if (last) return stream.Write({}, last);
                  if (!stream.idle()) return;  // a slow watcher gets all of it at once, later

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -45,6 +46,7 @@ class ControlService final : public v1::WorkerControl::CallbackService {
  private:
   struct Watcher {
     const void* stream = nullptr;     // tells it from the others
+    std::string_view watched;         // "status" or "pages"
     std::function<void(bool)> write;  // what there is to say; true: and that it was the last
     absl::Duration interval;
     absl::Time next;  // steady
@@ -52,7 +54,7 @@ class ControlService final : public v1::WorkerControl::CallbackService {
 
   // Calls write(stream, last) at once and then at every interval.
   template <typename Message, typename Write>
-  grpc::ServerWriteReactor<Message>* Watch(uint32_t protocol, uint32_t interval_ms,
+  grpc::ServerWriteReactor<Message>* Watch(std::string_view watched, uint32_t protocol, uint32_t interval_ms,
                                            std::shared_ptr<EventStream<Message>> stream, Write write);
   void Loop();
 

@@ -22,22 +22,21 @@ inline void UpdateMean(std::atomic<double>& mean, double sample, double weight =
   mean.store(old == 0 ? sample : old + weight * (sample - old), std::memory_order_relaxed);
 }
 
-// Tokens per second of recent steps together, so that a step of few tokens, which takes no less time, counts for
-// little.
+// Tokens per second of recent steps. A step of few tokens takes hardly less time than one of some more: it says nothing
+// about a long prompt, and does not count.
 class MeanSpeed {
  public:
-  void Add(double tokens, double seconds) {
-    measured_ += tokens;
+  void Add(int tokens, double seconds) {
+    if (tokens < kEnoughTokens || seconds <= 0) return;
     tokens_ += kWeight * (tokens - tokens_);
     seconds_ += kWeight * (seconds - seconds_);
   }
-  // 0 before enough tokens to tell.
-  double tokens_per_second() const { return measured_ >= kEnough && seconds_ > 0 ? tokens_ / seconds_ : 0; }
+  // 0: not measured yet.
+  double tokens_per_second() const { return seconds_ > 0 ? tokens_ / seconds_ : 0; }
 
  private:
   static constexpr double kWeight = 0.1;
-  static constexpr double kEnough = 64;
-  double measured_ = 0;
+  static constexpr int kEnoughTokens = 64;
   double tokens_ = 0;
   double seconds_ = 0;
 };

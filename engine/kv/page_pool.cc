@@ -178,6 +178,11 @@ bool PagePool::IsPublished(const PageHash& name) const {
   return index_.Find(name).has_value();
 }
 
+int PagePool::CountPublished(std::span<const PageHash> names) const {
+  const MutexLock lock(mutex_);
+  return static_cast<int>(index_.FindRun(names).size());
+}
+
 PageCounts PagePool::counts() const {
   const MutexLock lock(mutex_);
   const uint32_t cached = index_.evictable_pages();

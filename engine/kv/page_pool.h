@@ -105,6 +105,8 @@ class PagePool {
   // on: `page`, or, if that was published before, the other page, and `page` goes back.
   PageRef Publish(PageRef page, const PageHash& name, const PageRef* parent);
   bool IsPublished(const PageHash& name) const;
+  // Pages in the longest run of `names`.
+  int CountPublished(std::span<const PageHash> names) const;
   // As if each were destroyed, but who waits for pages hears of it once.
   void Release(std::vector<PageRef> pages);
   PageCounts counts() const;

@@ -15,22 +15,33 @@
 namespace baton {
 namespace {
 
-using State = uint64_t;  // of a sequence, after a token
-constexpr State kStart = 0x62a70ull;
+using Mark = uint64_t;  // what is written for a token
+constexpr Mark kStart = 0x62a70ull;
 
 // SplitMix64's finalizer (Vigna, 2015).
-State After(State before, TokenId token) {
-  State x = before + 0x9e3779b97f4a7c15ull * (static_cast<State>(token) + 1);
+uint64_t Mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
   return x ^ (x >> 31);
 }
 
-// From the middle of the vocabulary: special tokens are at its ends.
-TokenId Says(State state, int vocab_size) {
-  const State span = std::max(vocab_size / 2, 1);
-  return static_cast<TokenId>(state % span) + vocab_size / 4;
-}
+// Where a sequence is: the last token's mark, and all marks in one.
+struct State {
+  Mark last = kStart;
+  uint64_t all = 0;
+
+  void Add(Mark mark, int position) {
+    last = mark;
+    all += Mix(mark ^ static_cast<uint64_t>(position));
+  }
+  void Say(TokenId token, int position) {
+    Add(Mix(last + 0x9e3779b97f4a7c15ull * (static_cast<uint64_t>(token) + 1)), position);
+  }
+  // From the middle of the vocabulary: special tokens are at its ends.
+  TokenId Next(int vocab_size) const {
+    return static_cast<TokenId>(Mix(all) % static_cast<uint64_t>(std::max(vocab_size / 2, 1))) + vocab_size / 4;
+  }
+};
 
 // So likely that no temperature picks another one.
 constexpr float kLogit = 1e4;
@@ -41,7 +52,7 @@ class ReplayModel final : public Model {
       : config_(std::move(config)),
         layout_(layout),
         options_(options),
-        numerics_id_(Concat("replay-1-", config_.architecture_name, "-", config_.vocab_size, "/kv-", Name(layout.dtype),
+        numerics_id_(Concat("replay-2-", config_.architecture_name, "-", config_.vocab_size, "/kv-", Name(layout.dtype),
                             "x", layout.page_tokens, "x", layout.page_bytes())) {}
 
   const ModelConfig& config() const override { return config_; }
@@ -65,7 +76,8 @@ class ReplayModel final : public Model {
       absl::SleepFor(start + (layer + 1) * layer_time - absl::Now());
       for (const SequenceRows& sequence : rows.sequences) {
         for (int i = 0; i < sequence.rows; ++i) {
-          std::memcpy(Place(pool, layer, sequence, i), &states[sequence.first_row + i], sizeof(State));
+          std::memcpy(Place(pool, layer, sequence, sequence.start_position + i), &states[sequence.first_row + i].last,
+                      sizeof(Mark));
         }
       }
       if (layer_done && !layer_done(layer)) return absl::CancelledError("the step was called off");
@@ -74,32 +86,35 @@ class ReplayModel final : public Model {
     output.rows = rows.outputs;
     output.values.assign(size_t(rows.wanted()) * config_.vocab_size, 0);
     for (int i = 0; i < rows.wanted(); ++i) {
-      const TokenId said = Says(states[rows.wanted_rows[i]], config_.vocab_size);
+      const TokenId said = states[rows.wanted_rows[i]].Next(config_.vocab_size);
       output.values[size_t(i) * config_.vocab_size + said] = kLogit;
     }
     return absl::OkStatus();
   }
 
  private:
-  // Of the sequence's row `i`; -1 is the token before the first.
-  std::byte* Place(PagePool& pool, int layer, const SequenceRows& sequence, int i) const {
-    const int position = sequence.start_position + i;
+  std::byte* Place(PagePool& pool, int layer, const SequenceRows& sequence, int position) const {
     const size_t slot_bytes = layout_.block_bytes() / layout_.page_tokens;
     return pool.block(layer, sequence.pages[position / layout_.page_tokens]) +
            position % layout_.page_tokens * slot_bytes;
   }
+  Mark Read(PagePool& pool, int layer, const SequenceRows& sequence, int position) const {
+    Mark mark = 0;
+    std::memcpy(&mark, Place(pool, layer, sequence, position), sizeof(mark));
+    return mark;
+  }
 
+  // Before the sequence's first row, as the pages have it.
   absl::StatusOr<State> StateBefore(const SequenceRows& sequence, PagePool& pool) const {
-    if (sequence.start_position == 0) return kStart;
-    State state = 0;
-    for (int layer = 0; layer < config_.layers; ++layer) {
-      State read = 0;
-      std::memcpy(&read, Place(pool, layer, sequence, -1), sizeof(read));
-      if (layer > 0 && read != state) {
-        return absl::InternalError(Concat("KV of position ", sequence.start_position - 1, " in layer ", layer,
-                                          " is not of the sequence that layer 0 has there"));
-      }
-      state = read;
+    State state;
+    const int end = sequence.start_position;
+    for (int position = 0; position < end; ++position) {
+      state.Add(Read(pool, (position + end) % config_.layers, sequence, position), position);
+    }
+    for (int layer = 0; layer < config_.layers && end > 0; ++layer) {
+      if (Read(pool, layer, sequence, end - 1) == state.last) continue;
+      return absl::InternalError(Concat("KV of position ", end - 1, " in layer ", layer,
+                                        " is not of the sequence that other layers have there"));
     }
     return state;
   }
@@ -109,8 +124,9 @@ class ReplayModel final : public Model {
     std::vector<State> states(rows.rows());
     for (const SequenceRows& sequence : rows.sequences) {
       BATON_ASSIGN_OR_RETURN(State state, StateBefore(sequence, pool));
-      for (int row = sequence.first_row; row < sequence.first_row + sequence.rows; ++row) {
-        states[row] = state = After(state, rows.tokens[row]);
+      for (int i = 0; i < sequence.rows; ++i) {
+        state.Say(rows.tokens[sequence.first_row + i], sequence.start_position + i);
+        states[sequence.first_row + i] = state;
       }
     }
     return states;
@@ -135,10 +151,10 @@ absl::StatusOr<std::unique_ptr<Model>> LoadReplayModel(const std::filesystem::pa
   BATON_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(config_json.text, config_json.origin));
   const KvLayout layout = {config.layers, config.kv_heads, config.head_dim, options.page_tokens,
                            options.kv_dtype.value_or(KvType::kBF16)};
-  if (layout.block_bytes() / layout.page_tokens < sizeof(State)) {
+  if (layout.block_bytes() / layout.page_tokens < sizeof(Mark)) {
     return absl::InvalidArgumentError(Concat(config_json.origin, ": a token's KV has ",
                                              layout.block_bytes() / layout.page_tokens, " bytes per layer, expected ",
-                                             sizeof(State), " at least"));
+                                             sizeof(Mark), " at least"));
   }
   return std::make_unique<ReplayModel>(std::move(config), layout, options);
 }

@@ -2,8 +2,9 @@
 //
 // A step takes the time it is told to take. What it says after a token follows from all tokens up to there, and of
 // those before the step it knows only what the KV pages hold: into a token's place in every layer's block it writes 8
-// bytes that follow from the token and from the 8 bytes of the token before. A page that is missing, late or another's
-// shows as other tokens or, where the layers differ, as an INTERNAL error.
+// bytes that follow from the token and from the 8 bytes of the token before. Each step reads all of them again, of
+// every position from a layer that changes from step to step: a page that is missing, late or another's shows as other
+// tokens or, where the layers of the last token differ, as an INTERNAL error.
 #pragma once
 
 #include <filesystem>

@@ -63,10 +63,14 @@ absl::Status Process::Start() {
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(127);
-    if (spec_.namespace_fd >= 0 && !EnterNetwork(spec_.namespace_fd)) _exit(127);
     dup2(input, STDIN_FILENO);
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
+    if (spec_.namespace_fd >= 0 && !EnterNetwork(spec_.namespace_fd)) {
+      constexpr char kWhy[] = "cannot enter the network namespace, or mount its /sys\n";
+      [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kWhy, sizeof(kWhy) - 1);
+      _exit(127);
+    }
     execve(argv[0], argv.data(), envp.data());
     _exit(127);
   }

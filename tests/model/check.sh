@@ -18,7 +18,7 @@ explore() {
   mkdir -p "$folder/$name"
   cd "$folder/$name"
   cp "$root/tests/model/handoff.pml" .
-  spin -a "$@" "-DFAULTS=$faults" -P"gcc -E -x c -I$include" handoff.pml >spin.log 2>&1 || true
+  spin -a "$@" -P"gcc -E -x c -I$include" handoff.pml >spin.log 2>&1 || true
   [[ -f pan.c ]] || { cat spin.log; exit 1; }
   gcc -O1 -w -DSAFETY -DCOLLAPSE -DVECTORSZ=2048 -o pan pan.c
   ./pan -m1000000 -w22 >result 2>&1 || true
@@ -27,42 +27,49 @@ explore() {
 
 failed=0
 for transport in TCP SHM; do
-  explore "$transport" "$root" "-D$transport"
-  states=$(awk '/states, stored/ { print $1 }' "$folder/$transport/result")
-  if grep -q 'errors: 0$' "$folder/$transport/result" && ! grep -q 'max search depth too small' "$folder/$transport/result"; then
-    echo "$transport: $states states, no error"
-  else
-    grep -E '^pan|errors:' "$folder/$transport/result"
-    echo "$transport: the model has an error, see $folder/$transport"
-    failed=1
-  fi
+  for count in 0 "$faults"; do
+    name=$transport-$count
+    explore "$name" "$root" "-D$transport" "-DFAULTS=$count"
+    result=$folder/$name/result
+    states=$(awk '/states, stored/ { print $1 }' "$result")
+    if grep -q 'errors: 0$' "$result" && ! grep -qE 'max search depth too small|Search not completed' "$result"; then
+      echo "$transport, faults: $count: $states states, no error"
+    else
+      grep -E '^pan|errors:|completed' "$result" || cat "$result"
+      echo "$transport, faults: $count: the model has an error, see ${result%/*}"
+      failed=1
+    fi
+  done
 done
 
-# mutant NAME ROW OTHER-ROW: the table with one row changed.
+# mutant NAME TRANSPORT ROW OTHER-ROW: the table with one row changed.
 mutant() {
-  local name=$1 row=$2 other=$3
+  local name=$1 transport=$2 row=$3 other=$4
   mkdir -p "$folder/$name/include/${table%/*}"
   grep -qxF "$row" "$root/$table" || { echo "$name: the table has no row $row"; failed=1; return; }
   awk -v row="$row" -v other="$other" '$0 == row { print other; next } { print }' "$root/$table" \
     >"$folder/$name/include/$table"
-  explore "$name" "$folder/$name/include" -DTCP
-  if grep -q 'errors: 0$' "$folder/$name/result"; then
-    echo "$name: not noticed"
-    failed=1
-  else
+  explore "$name" "$folder/$name/include" "-D$transport" "-DFAULTS=$faults"
+  if grep -q 'errors: [1-9]' "$folder/$name/result"; then
     echo "$name: noticed"
+  else
+    echo "$name: not noticed, see $folder/$name"
+    failed=1
   fi
 }
 
-mutant commits-without-flush 'WRITER(Granted, CommitSequence, FlushCommit, Nothing, Flush, Nothing)' \
+mutant commits-without-flush SHM 'WRITER(Granted, CommitSequence, FlushCommit, Nothing, Flush, Nothing)' \
   'WRITER(Granted, CommitSequence, Committing, Commit, Nothing, Nothing)'
-mutant aborts-without-flush 'WRITER(Granted, Revoke, FlushRevoke, Nothing, Flush, Nothing)' \
+mutant aborts-without-flush TCP 'WRITER(Granted, Revoke, FlushRevoke, Nothing, Flush, Nothing)' \
   'WRITER(Granted, Revoke, Ended, Aborted, Nothing, Fail)'
-mutant frees-what-is-granted 'RECEIVER(Granted, Close, Revoking, Revoke, Nothing, Nothing)' \
+mutant frees-what-is-granted SHM 'RECEIVER(Granted, Close, Revoking, Revoke, Nothing, Nothing)' \
   'RECEIVER(Granted, Close, None, Revoke, Release, Nothing)'
-mutant keeps-the-pages-of-a-crossed-commit 'RECEIVER(Revoking, Commit, None, CommittedError, Release, Nothing)' ''
-mutant keeps-a-crossed-grant 'WRITER(Ended, Granted, Ended, Aborted, Nothing, Nothing)' ''
-mutant waits-for-the-dead 'RECEIVER(Revoking, PeerRevoked, None, Nothing, Release, Nothing)' ''
+mutant keeps-the-pages-of-a-crossed-commit TCP 'RECEIVER(Revoking, Commit, None, CommittedError, Release, Nothing)' ''
+mutant keeps-a-crossed-grant TCP 'WRITER(Ended, Granted, Ended, Aborted, Nothing, Nothing)' ''
+mutant waits-for-the-dead SHM 'RECEIVER(Revoking, PeerRevoked, None, Nothing, Release, Nothing)' ''
+
+mutant keeps-the-pages-of-the-lost TCP 'RECEIVER(Granted, PeerRevoked, None, Nothing, Release, Failed)' \
+  'RECEIVER(Granted, PeerRevoked, None, Nothing, Nothing, Failed)'
 
 if ((failed == 0)); then rm -rf "$folder"; fi
 exit "$failed"

@@ -120,6 +120,7 @@ bool connected[ATTEMPTS];     /* messages of this attempt's connection arrive */
 bool writer_knows[ATTEMPTS];  /* that it is not: its side is revoked */
 bool receiver_knows[ATTEMPTS];
 bool writer_dead[ATTEMPTS];
+bool handed_over[ATTEMPTS];   /* the page belongs to the decode engine */
 bool router_done;
 byte faults = FAULTS;  /* still to come */
 
@@ -178,7 +179,7 @@ inline receiver_step(a, event) {
     if
     :: (does == D_Take) -> assert(page == FREE); page = a; written[a] = 0
     :: (does == D_Release) -> assert(page == a); page = FREE
-    :: (does == D_HandOver) -> assert(page == a && written[a] == 1 && puts[a] == 0)
+    :: (does == D_HandOver) -> assert(page == a && written[a] == 1 && puts[a] == 0); handed_over[a] = true
     :: else -> skip
     fi;
     if
@@ -243,8 +244,8 @@ end:
   :: atomic { !connected[0] && !receiver_knows[0] && CAN_REVOKE(0) -> a = 0; goto revoked }
   :: atomic { !connected[1] && !receiver_knows[1] && CAN_REVOKE(1) -> a = 1; goto revoked }
   /* The decode engine is done with the sequence: the router closes it, and the page comes back. */
-  :: atomic { page == 0 && receiver[0] == R_None -> page = FREE }
-  :: atomic { page == 1 && receiver[1] == R_None -> page = FREE }
+  :: atomic { handed_over[0] && receiver[0] == R_None -> handed_over[0] = false; assert(page == 0); page = FREE }
+  :: atomic { handed_over[1] && receiver[1] == R_None -> handed_over[1] = false; assert(page == 1); page = FREE }
   od;
 heard_message:
   atomic {
@@ -297,7 +298,7 @@ end:
   :: atomic { faults > 0 && !writer_dead[1] -> faults--; a = 1; goto dies }
   /* The receiver dies and comes back: its memory, its grants and its connections are gone. */
   :: atomic { faults > 0 && !router_done -> faults--;
-       page = FREE; puts[0] = 0; puts[1] = 0;
+       page = FREE; puts[0] = 0; puts[1] = 0; handed_over[0] = false; handed_over[1] = false;
        receiver[0] = R_None; receiver[1] = R_None;
        connected[0] = false; connected[1] = false; receiver_knows[0] = true; receiver_knows[1] = true }
   od;

@@ -6,8 +6,9 @@
 // those, sums in f32 and keeps scales out of the products. It takes a query as the sum of two BF16, because what is
 // lost of a score grows in the exponential; weights, which are averaged, are rounded to BF16.
 //
-// A row is a query and a head of its group. Every score and every result is one chain in order of dimensions, or of
-// tokens, whatever rows are beside it. Of tokens behind `tokens` nothing gets into a result.
+// A row is a query and a head of its group. Every score and every result is one chain in order of dimensions (of a
+// query's two halves, one after the other), or of tokens, whatever rows are beside it. Of tokens behind `tokens`
+// nothing gets into a result.
 #pragma once
 
 #include "engine/kernels/cpu/kv_rounding-inl.h"

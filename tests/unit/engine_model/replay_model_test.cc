@@ -92,7 +92,7 @@ TEST_F(ReplayModelTest, APageOfAnotherSequenceShows) {
   std::memcpy(pool->block(1, one.pages[1]), pool->block(1, two.pages[1]), model_->kv_layout().block_bytes());
   const SequenceInput input = one.Next(1, Want::kLastLogits);
   EXPECT_TRUE(Fails(model_->Forward({&input, 1}, *pool, nullptr, output_), absl::StatusCode::kInternal,
-                    "KV of position 19 in layer 1"));
+                    "KV of position 19 in layer "));
   // In all of them: other tokens.
   for (int layer = 0; layer < model_->config().layers; ++layer) {
     std::memcpy(pool->block(layer, one.pages[1]), pool->block(layer, two.pages[1]), model_->kv_layout().block_bytes());
@@ -100,6 +100,20 @@ TEST_F(ReplayModelTest, APageOfAnotherSequenceShows) {
   PagedSequence untouched(*pool, kPrompt, 40);
   Generate(*pool, untouched, 1, 100);
   EXPECT_NE(Generate(*pool, one, 5, 100), Generate(*pool, untouched, 5, 100));
+}
+
+TEST_F(ReplayModelTest, EveryPageCountsInEveryLayer) {
+  const auto pool = testing::MakePool(*model_, 32);
+  PagedSequence untouched(*pool, kPrompt, 60);
+  const std::vector<TokenId> said = Generate(*pool, untouched, 20, 100);
+  for (int layer = 0; layer < model_->config().layers; ++layer) {
+    PagedSequence sequence(*pool, kPrompt, 60);
+    const std::vector<TokenId> before = Generate(*pool, sequence, 1, 100);
+    EXPECT_EQ(before[0], said[0]);
+    std::memset(pool->block(layer, sequence.pages[0]), 0, model_->kv_layout().block_bytes());  // the first page of two
+    const std::vector<TokenId> after = Generate(*pool, sequence, 19, 100);
+    EXPECT_FALSE(std::equal(after.begin(), after.end(), said.begin() + 1)) << layer;
+  }
 }
 
 TEST_F(ReplayModelTest, TakesItsTimeAndEndsWhenNobodyWaits) {

@@ -150,6 +150,15 @@ TEST(PlacementTest, APromptIsComputedWhereThatIsSooner) {
   EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 1u) << "a queue at the prefill worker";
 }
 
+TEST(PlacementTest, AWorkerThatHasMeasuredNothingIsTakenForAsFastAsTheOthers) {
+  std::vector<PairView> pairs = RemoteAndLocal();
+  pairs[0].prefill.prefill_tokens_per_second = 10000;
+  pairs[1].prefill.prefill_tokens_per_second = 0;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 1u);
+  pairs[1].prefill.prefill_tokens_per_second = 1000;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 0u);
+}
+
 TEST(PlacementTest, ALongPromptStaysAwayFromDecodeWorkers) {
   std::vector<PairView> pairs = RemoteAndLocal();
   pairs[0].prefill.waiting_tokens = 100000;

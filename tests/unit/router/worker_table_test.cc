@@ -404,7 +404,7 @@ TEST_F(PagesTest, APromptGoesWhereItsPagesAre) {
 TEST_F(PagesTest, WhatIsNotWatchedAnyMoreIsNotKnown) {
   table_.OnPages(watch_, PagesOf(true, {7, 8}));
   EXPECT_EQ(TimesAtP2(), 2);
-  table_.OnPagesEnded(now_, watch_);
+  table_.OnPagesEnded(now_, watch_, absl::UnavailableError("gone"));
   EXPECT_EQ(TimesAtP2(), 1);
   const std::vector<WorkerTable::WatchPages> again = Advance(absl::Seconds(2)).watch_pages;
   ASSERT_EQ(again.size(), 1u);
@@ -415,25 +415,41 @@ TEST_F(PagesTest, WhatIsNotWatchedAnyMoreIsNotKnown) {
   EXPECT_EQ(TimesAtP2(), 2);
 }
 
-TEST_F(PagesTest, ARestartedWorkerHasNone) {
+TEST_F(PagesTest, ARestartedWorkerHasNoneAndAWatchOfItsOwn) {
   table_.OnPages(watch_, PagesOf(true, {7, 8}));
   Hear(2, Status("p2", v1::WORKER_ROLE_PREFILL, /*epoch=*/2));
-  Hear(2, Status("p2", v1::WORKER_ROLE_PREFILL));
+  const std::vector<WorkerTable::WatchPages> again = Advance().watch_pages;
+  ASSERT_EQ(again.size(), 1u);
+  table_.OnPages(watch_, PagesOf(true, {7, 8}));
+  table_.OnPagesEnded(now_, watch_, absl::UnavailableError("gone"));
+  EXPECT_TRUE(Advance(absl::Seconds(2)).watch_pages.empty()) << "the one before ended";
   ProbeAll(absl::OkStatus());
   EXPECT_EQ(PlacePrompt().cached_tokens, 0u);
 }
 
-TEST_F(PagesTest, OnlyThePrefixPolicyLooksAtPages) {
+TEST_F(PagesTest, AWorkerThatDoesNotTellIsReportedOnce) {
+  const auto reports = [&](WorkerTable::WatchPages watch) {
+    table_.OnPagesEnded(now_, watch, absl::UnimplementedError("WatchPages"));
+    int count = 0;
+    for (const WorkerTable::Event& event : Advance().events) count += event.name == "worker.pages_unknown" ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(reports(watch_), 1);
+  const std::vector<WorkerTable::WatchPages> again = Advance(absl::Seconds(2)).watch_pages;
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(reports(again[0]), 0);
+}
+
+TEST_F(PagesTest, OnlyThePrefixPolicyFollowsPages) {
   WorkerTable table({{"a:1"}, kPeerTimeout, 0, {PlacementPolicy::kLeastLoaded, 512}});
   table.OnStatus(now_, 0, Status("b1", v1::WORKER_ROLE_BOTH), [] { return nullptr; });
-  const WorkerTable::Effects effects = table.Advance(now_);
-  ASSERT_EQ(effects.watch_pages.size(), 1u);
+  EXPECT_TRUE(table.Advance(now_).watch_pages.empty());
   table.OnAssets(now_, "f1", Assets("f1"));
   for (const Placement& probe : table.Advance(now_).probe) table.OnProbed(now_, probe.pair, absl::OkStatus());
-  table.OnPages(effects.watch_pages[0], PagesOf(true, {7, 8}));
-  const PlacementResult placed = table.Place(now_, {"m", "f1", "", 40, 50, {}, {7, 8}, 16});
-  ASSERT_EQ(placed.kind, PlacementResult::Kind::kPlaced);
-  EXPECT_EQ(placed.placement.cached_tokens, 0u);
+  ASSERT_OK_AND_ASSIGN(const ServedModel model, table.FindModel("m"));
+  EXPECT_EQ(model.limits.page_tokens, 0u);
+  ASSERT_OK_AND_ASSIGN(const ServedModel followed, table_.FindModel("m"));
+  EXPECT_EQ(followed.limits.page_tokens, 16u);
 }
 
 }  // namespace
