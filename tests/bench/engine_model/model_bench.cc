@@ -58,7 +58,7 @@ void Prefill(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * tokens);
 }
 BENCHMARK(Prefill)
-    ->ArgsProduct({{0, 1, 2}, {16, 128, 512}})
+    ->ArgsProduct({{0, 1, 2, 3, 4}, {16, 128, 512}})
     ->ArgNames({"kernels", "tokens"})
     ->Unit(benchmark::kMillisecond);
 
@@ -80,7 +80,10 @@ void Decode(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * batch_size);
 }
-BENCHMARK(Decode)->ArgsProduct({{0, 1, 2}, {1, 8, 32}})->ArgNames({"kernels", "batch"})->Unit(benchmark::kMillisecond);
+BENCHMARK(Decode)
+    ->ArgsProduct({{0, 1, 2, 3, 4}, {1, 8, 32}})
+    ->ArgNames({"kernels", "batch"})
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace baton
