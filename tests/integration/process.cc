@@ -1,9 +1,7 @@
 #include "process.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "virtual_network.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration)
 
@@ -28,13 +27,6 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   for (std::string& text : strings) pointers.push_back(text.data());
   pointers.push_back(nullptr);
   return pointers;
-}
-
-// System calls only. /sys has to show that network's devices: UCX looks for them there.
-bool EnterNetwork(int namespace_fd) {
-  return setns(namespace_fd, CLONE_NEWNET) == 0 && unshare(CLONE_NEWNS) == 0 &&
-         mount("none", "/sys", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-         mount("sysfs", "/sys", "sysfs", 0, nullptr) == 0;
 }
 
 std::string ErrorText(int error) { return std::generic_category().message(error); }

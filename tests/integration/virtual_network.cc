@@ -8,7 +8,9 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -226,6 +228,13 @@ class VirtualNetwork::Switch {
   std::thread thread_;
 };
 
+// /sys has to show that network's devices: UCX looks for them there.
+bool EnterNetwork(int namespace_fd) {
+  return setns(namespace_fd, CLONE_NEWNET) == 0 && unshare(CLONE_NEWNS) == 0 &&
+         mount("none", "/sys", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         mount("sysfs", "/sys", "sysfs", 0, nullptr) == 0;
+}
+
 VirtualNetwork::VirtualNetwork(std::unique_ptr<Switch> network) : switch_(std::move(network)) {}
 VirtualNetwork::~VirtualNetwork() = default;
 
@@ -237,7 +246,38 @@ absl::StatusOr<std::unique_ptr<VirtualNetwork>> VirtualNetwork::Create(std::vect
     made.push_back(std::move(node));
   }
   if (setns(made[0].name_space.get(), CLONE_NEWNET) != 0) return Error("back to the first namespace");
-  return std::unique_ptr<VirtualNetwork>(new VirtualNetwork(std::make_unique<Switch>(std::move(made))));
+  std::unique_ptr<VirtualNetwork> network(new VirtualNetwork(std::make_unique<Switch>(std::move(made))));
+  BATON_RETURN_IF_ERROR(network->Try());
+  return network;
+}
+
+absl::Status VirtualNetwork::Try() const {
+  if (nodes().size() < 2) return absl::OkStatus();
+  const Fd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  inet_pton(AF_INET, this->address(nodes()[0]).c_str(), &address.sin_addr);
+  socklen_t size = sizeof(address);
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (bind(listener.get(), any, size) != 0 || listen(listener.get(), 1) != 0 ||
+      getsockname(listener.get(), any, &size) != 0) {
+    return Error("a socket in the first node");
+  }
+  const int name_space = namespace_fd(nodes()[1]);
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!EnterNetwork(name_space)) _exit(1);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    const timeval limit = {.tv_sec = 5, .tv_usec = 0};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+    _exit(connect(fd, any, sizeof(address)) == 0 ? 0 : 2);
+  }
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child) return Error("a process in the second node");
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return absl::OkStatus();
+  return absl::UnavailableError(WIFEXITED(status) && WEXITSTATUS(status) == 1
+                                    ? "a process cannot enter a node's network, or mount its /sys"
+                                    : "a process in the second node does not reach the first");
 }
 
 const std::vector<std::string>& VirtualNetwork::nodes() const { return switch_->names(); }

@@ -1,7 +1,8 @@
 // A network of the test's own: every node is a network namespace with one device, a TUN, whose packets go through this
 // process, which delays, loses or drops them. What is cut off hears nothing, as if a cable were pulled.
 //
-// Needs root and /dev/net/tun: Create says PERMISSION_DENIED or NOT_FOUND otherwise. Thread-safe once created.
+// Needs root and /dev/net/tun: Create says PERMISSION_DENIED or NOT_FOUND otherwise, and UNAVAILABLE where all that can
+// be had but no packet passes. Thread-safe once created.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,9 @@
 #include "absl/time/time.h"
 
 namespace baton::testing {
+
+// Puts the calling process, a child that is about to become another program, into a node's network. System calls only.
+bool EnterNetwork(int namespace_fd);
 
 class VirtualNetwork {
  public:
@@ -45,6 +49,8 @@ class VirtualNetwork {
  private:
   class Switch;
   explicit VirtualNetwork(std::unique_ptr<Switch> network);
+  // Connects from a process in the second node to the first.
+  absl::Status Try() const;
   std::unique_ptr<Switch> switch_;
 };
 
