@@ -123,12 +123,23 @@ void DecodeEngine::AdmitLocal() {
   for (auto& [age, job] : jobs_) {
     if (job->state != State::kWaiting) continue;
     if (!HasBatchSlot()) return;
+    if (IsComputedByAnother(*job)) continue;
     if (!EnsurePages(job->sequence, job->sequence.pending_tokens() + 1)) return;
     parts_.metrics->cached_tokens.Increment(job->sequence.cached_tokens());
     job->state = State::kRunning;
     ++local_sequences_;
     if (parts_.receiver != nullptr) parts_.receiver->SetLocalSequences(local_sequences_);
   }
+}
+
+// As in PrefillEngine.
+bool DecodeEngine::IsComputedByAnother(Job& job) {
+  const std::optional<Sequence::NamedPage> missing = job.sequence.FirstMissingPage();
+  return missing.has_value() && std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
+           Job& other = *entry.second;
+           const bool computes = other.state == State::kRunning && other.local && !other.first_token_out;
+           return computes && other.sequence.HasPage(*missing);
+         });
 }
 
 // Each running sequence gets the page that its next token needs, oldest first; the youngest give theirs up for it.

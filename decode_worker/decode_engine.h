@@ -86,6 +86,7 @@ class DecodeEngine final : public Engine {
   bool HasBatchSlot() const;
   bool EnsurePages(Sequence& sequence, int tokens);
   void AdmitLocal();
+  bool IsComputedByAnother(Job& job);
   void GrowAll();
   std::vector<Share> Plan() const;
   void RunStep(const std::vector<Share>& plan);

@@ -5,6 +5,7 @@
 #include <prometheus/histogram.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -78,7 +79,7 @@ void PrefillEngine::SecurePagesForAll() {
   std::vector<Job*> to_reserve;
   for (auto& [age, job] : jobs_) {
     if (!room || in_progress >= limits_.max_sequences) break;
-    if (job->state != State::kWaiting) continue;
+    if (job->state != State::kWaiting || IsComputedByAnother(*job)) continue;
     room = SecurePages(*job);
     if (!room) break;
     job->state = State::kReserving;
@@ -86,6 +87,17 @@ void PrefillEngine::SecurePagesForAll() {
     to_reserve.push_back(job.get());
   }
   for (Job* job : to_reserve) Reserve(*job);
+}
+
+// The next page of it that could be shared is being computed for another prompt: once that is published it goes on
+// from there.
+bool PrefillEngine::IsComputedByAnother(Job& job) {
+  const std::optional<Sequence::NamedPage> missing = job.sequence.FirstMissingPage();
+  return missing.has_value() && std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
+           Job& other = *entry.second;
+           const bool computes = other.state == State::kReserving || other.state == State::kComputing;
+           return computes && other.sequence.HasPage(*missing);
+         });
 }
 
 void PrefillEngine::Reserve(Job& job) {

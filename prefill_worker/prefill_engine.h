@@ -72,6 +72,7 @@ class PrefillEngine final : public Engine {
 
   bool SecurePages(Job& job);
   void SecurePagesForAll();
+  bool IsComputedByAnother(Job& job);
   void Reserve(Job& job);
   std::vector<Share> Plan() const;
   void RunStep(const std::vector<Share>& plan);

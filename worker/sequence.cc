@@ -40,6 +40,18 @@ std::span<const PageHash> Sequence::page_names() {
   return names_;
 }
 
+std::optional<Sequence::NamedPage> Sequence::FirstMissingPage() {
+  const std::span<const PageHash> names = sharable_names();
+  const auto published = static_cast<size_t>(pool_.CountPublished(names));
+  if (published == names.size()) return std::nullopt;
+  return NamedPage{published, names[published]};
+}
+
+bool Sequence::HasPage(const NamedPage& page) {
+  const std::span<const PageHash> names = page_names();
+  return page.index < names.size() && names[page.index] == page.name;
+}
+
 std::span<const PageHash> Sequence::sharable_names() {
   const std::span<const PageHash> names = page_names();
   return names.first(std::min(names.size(), (tokens_.size() - 1) / pool_.layout().page_tokens));

@@ -9,6 +9,7 @@
 // Owned by one engine and used on its thread only.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -59,6 +60,15 @@ class Sequence {
   // Publishes the pages that are full by now. Where another sequence was faster, its page takes the place of ours if
   // `replace`, which nobody may read then; else publishing ends there.
   void Publish(bool replace);
+
+  // A page by what it holds and where it is in a sequence.
+  struct NamedPage {
+    size_t index = 0;
+    PageHash name = {};
+  };
+  // The first page that it could take as it is, if it were published.
+  std::optional<NamedPage> FirstMissingPage();
+  bool HasPage(const NamedPage& page);
 
   // Why `token`, just appended, ends the output, if it does.
   enum class End { kNo, kStop, kLength };

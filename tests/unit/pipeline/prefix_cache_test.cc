@@ -55,6 +55,27 @@ TEST(PrefixCache, OneByOneABeginningIsComputedAndHandedOverOnce) {
   EXPECT_TRUE(decode.BecomesEmpty());
 }
 
+TEST(PrefixCache, AllAtOnceABeginningIsComputedOnce) {
+  std::vector<Request> requests(6);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    for (int t = 0; t < 150; ++t) requests[i].prompt.push_back((t * 7 + t * t) % kTinyVocab);
+    requests[i].prompt.push_back(static_cast<TokenId>(i));
+    requests[i].sampling.max_tokens = 8;
+  }
+  const std::vector<Answer> reference = AnswersAlone(requests);
+  PrefillNode prefill("prefill", SmallSteps());
+  DecodeNode decode("decode", SmallSteps());
+  DecodeNode both("both", SmallSteps());
+  for (const Placement& placement :
+       {Placement{.prefill = &prefill, .decode = {&decode}}, Placement{.decode = {&both}}}) {
+    const std::vector<Answer> answers = ServeAll(placement, requests);
+    ExpectSame(answers, reference);
+    uint32_t cached = 0;
+    for (const Answer& answer : answers) cached += answer.cached_tokens;
+    EXPECT_EQ(cached, 5u * (150 / kPageTokens * kPageTokens)) << "all but one found it";
+  }
+}
+
 TEST(PrefixCache, AllAtOnceAndWithFewPagesTheAnswersAreTheSame) {
   const std::vector<Request> requests = FamilyRequests(30);
   const std::vector<Answer> reference = AnswersAlone(requests);
