@@ -10,7 +10,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 # Of the text of one failure.
-SHOWN_LINES = 12
+SHOWN_LINES = 24
 SHOWN_CHARACTERS = 300
 
 
@@ -20,27 +20,38 @@ def print_failure(name, text):
         print(line[:SHOWN_CHARACTERS], file=sys.stderr)
 
 
+def output_from_failure(output):
+    """What a program printed, from its first failure on: what Google Test says outside of cases, or a sanitizer."""
+    lines = output.splitlines()
+    signs = (": Failure", "ERROR: ", "WARNING: ThreadSanitizer", "runtime error: ")
+    return "\n".join(lines[next((i for i, line in enumerate(lines) if any(sign in line for sign in signs)), -SHOWN_LINES) :])
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     cases = failures = skipped = 0
+    failures_of = {}
     for report in folder.glob("*.xml"):
         suites = ElementTree.parse(report).getroot()
+        failures_of[report.stem] = int(suites.get("failures")) + int(suites.get("errors"))
         cases += int(suites.get("tests"))
-        failures += int(suites.get("failures")) + int(suites.get("errors"))
+        failures += failures_of[report.stem]
         skipped += int(suites.get("disabled")) + sum(int(suite.get("skipped", 0)) for suite in suites)
         for case in suites.iter("testcase"):
             for failure in case.iter("failure"):
                 print_failure(f"{case.get('classname')}.{case.get('name')}", failure.text or "")
     for program in ElementTree.parse(folder / "ctest.junit").getroot().iter("testcase"):
+        name = program.get("name")
         failed = program.get("status") == "fail"
-        if not (folder / f"{program.get('name')}.xml").exists():
+        output = output_from_failure(program.findtext("system-out") or "")
+        if name not in failures_of:
             cases += 1
             failures += failed
             if failed:
-                print_failure(program.get("name"), "ended without a report")
-        elif failed and failures == 0:
-            failures += 1  # every case passed, and then the program ended badly, with a leak for instance
-            print_failure(program.get("name"), "every case passed, but the program ended badly")
+                print_failure(name, "ended without a report\n" + output)
+        elif failed and failures_of[name] == 0:
+            failures += 1  # outside of the cases: what a suite shares did not start, or a leak, for instance
+            print_failure(name, "no case failed, but the program did\n" + output)
     print(cases, failures, skipped)
 
 
