@@ -33,6 +33,8 @@ void DecodeEngine::Add(Attempt attempt, State state, std::shared_ptr<DecodeSink>
   const std::shared_ptr<DecodeSink> events = job->sink;
   job->queued_since = SteadyNow();
   if (!jobs_.Add(age, job)) {
+    // Nobody would close it: what is here is local, since the receiver opens an attempt once.
+    if (state == State::kAwaiting && parts_.receiver != nullptr) parts_.receiver->CloseAttempt(age.key);
     v1::DecodeEvent event;
     FillFailed(v1::ATTEMPT_FAILURE_INVALID,
                absl::AlreadyExistsError(absl::StrCat("attempt ", age.key.ToString(), " is here already")),
@@ -53,52 +55,80 @@ void DecodeEngine::Add(Attempt attempt, State state, std::shared_ptr<DecodeSink>
 void DecodeEngine::OnReceived(ReceivedSequence received) {
   Job* job = jobs_.Find(received.key);
   if (job == nullptr || job->state != State::kAwaiting) return;  // closed meanwhile: the pages go back with `received`
-  const int expected = job->sequence.pending_tokens();
-  if (received.tokens != expected) {
-    Fail(received.key, v1::ATTEMPT_FAILURE_INTERNAL,
-         absl::InternalError(absl::StrCat("received KV of ", received.tokens, " tokens, expected ", expected)));
-    return;
+  if (absl::Status fits = CheckReceived(*job, received); !fits.ok()) {
+    return Fail(received.key, v1::ATTEMPT_FAILURE_INTERNAL, fits);
   }
+  for (const TokenId token : received.output) job->sequence.Append(token);
   job->sequence.AddPages(std::move(received.pages));
-  job->sequence.AdvanceKv(expected);
+  job->sequence.AdvanceKv(received.tokens);
   job->sequence.Publish(/*replace=*/true);
-  parts_.metrics->received_tokens.Increment(expected - received.cached_tokens);
+  parts_.metrics->received_tokens.Increment(received.tokens - received.cached_tokens);
   parts_.metrics->cached_tokens.Increment(received.cached_tokens);
-  job->sequence.Append(received.first_token);
   job->state = State::kRunning;
   job->queued_since = SteadyNow();
-  job->first_token_out = true;  // the prefill worker's stream carries it
+  job->first_token_out = true;  // the stream of who handed over carries it
   Log(LogLevel::kInfo, "decode.received",
       {{"request", received.key.request.ToString()},
        {"attempt", received.key.attempt},
-       {"tokens", expected},
+       {"tokens", received.tokens},
        {"cached", received.cached_tokens},
+       {"pending", job->sequence.pending_tokens()},
        {"pages", job->sequence.page_ids().size()}});
   v1::DecodeEvent event;
-  event.mutable_started();
+  event.mutable_started()->set_next_output_index(job->sequence.output_tokens());
   job->sink->Write(std::move(event), /*last=*/false);
 }
 
+// Of a prefill worker, the KV of the whole context and one token; of a decode worker, less KV or more, and the output
+// since. Something is always left to compute.
+absl::Status DecodeEngine::CheckReceived(const Job& job, const ReceivedSequence& received) const {
+  const Sequence& sequence = job.sequence;
+  const SamplingParams& sampling = sequence.attempt().sampling;
+  const size_t tokens = sequence.tokens().size() + received.output.size();
+  if (received.tokens < 1 || static_cast<size_t>(received.tokens) >= tokens) {
+    return absl::InternalError(
+        absl::StrCat("received KV of ", received.tokens, " tokens, expected less than ", tokens));
+  }
+  if (sequence.output_tokens() + received.output.size() >= sampling.max_tokens) {
+    return absl::InternalError(absl::StrCat("received ", received.output.size(), " output tokens behind ",
+                                            sequence.output_tokens(), ", max_tokens is ", sampling.max_tokens));
+  }
+  const int vocab_size = parts_.model->config().vocab_size;
+  for (const TokenId token : received.output) {
+    if (token >= 0 && token < vocab_size) continue;
+    return absl::InternalError(absl::StrCat("received token ", token, ", the vocabulary has ", vocab_size));
+  }
+  return absl::OkStatus();
+}
+
 void DecodeEngine::OnHandoffFailed(const AttemptKey& key, const absl::Status& why) {
-  if (jobs_.Find(key) == nullptr) return;
+  const Job* job = jobs_.Find(key);
+  if (job == nullptr || job->state != State::kAwaiting) return;
   // Once this worker drains it refuses reservations itself: no fault of the prefill worker.
   const bool refused_here = draining_ && absl::IsUnavailable(why);
-  Fail(key, refused_here ? v1::ATTEMPT_FAILURE_DRAINING : HandoffFailureCause(why), why);
+  Fail(key, refused_here ? v1::ATTEMPT_FAILURE_DRAINING : ReceiveFailureCause(why), why);
 }
 
 void DecodeEngine::Cancel(const AttemptKey& key) {
-  if (jobs_.Find(key) == nullptr) return;
+  Job* job = jobs_.Find(key);
+  if (job == nullptr || job->state == State::kReleasing) return;
+  if (job->state == State::kAtRest) {  // what the other worker says about it is under way
+    job->unwanted = true;
+    return;
+  }
   Log(LogLevel::kInfo, "decode.cancelled", {{"request", key.request.ToString()}, {"attempt", key.attempt}});
   End(key, "cancelled");
 }
 
 void DecodeEngine::FailAll() {
   for (const AttemptKey& key : jobs_.Keys()) {
+    if (jobs_.Find(key)->state == State::kReleasing) continue;
     Fail(key, v1::ATTEMPT_FAILURE_DRAINING, absl::UnavailableError("the worker stops: drain-timeout is over"));
   }
 }
 
 bool DecodeEngine::Tick() {
+  if (draining_) AnnounceDraining();
   AdmitLocal();
   GrowAll();
   const std::vector<Share> plan = Plan();
@@ -118,18 +148,56 @@ bool DecodeEngine::HasBatchSlot() const {
   return taken < limits_.max_sequences;
 }
 
-// Prompts to be computed here start when their whole context and one page to grow into fit, oldest first.
+// Prompts to be computed here start when their whole context and one page to grow into fit, oldest first. They and the
+// receiver's reservations take turns at the next slot.
 void DecodeEngine::AdmitLocal() {
+  std::vector<AttemptKey> unservable;
+  bool waits_for_slot = false;
   for (auto& [age, job] : jobs_) {
     if (job->state != State::kWaiting) continue;
-    if (!HasBatchSlot()) return;
+    waits_for_slot = !HasBatchSlot();
+    if (waits_for_slot) break;
     if (IsComputedByAnother(*job)) continue;
-    if (!EnsurePages(job->sequence, job->sequence.pending_tokens() + 1)) return;
+    const int tokens = job->sequence.pending_tokens() + 1;
+    if (!EnsurePages(job->sequence, tokens)) {
+      if (!NeedsQuarantined(tokens)) break;
+      unservable.push_back(age.key);
+      continue;
+    }
     parts_.metrics->cached_tokens.Increment(job->sequence.cached_tokens());
     job->state = State::kRunning;
     ++local_sequences_;
-    if (parts_.receiver != nullptr) parts_.receiver->SetLocalSequences(local_sequences_);
+    locals_turn_ = false;
+    TellLocalSequences();
   }
+  KeepSlot(waits_for_slot && IsLocalsTurn());
+  for (const AttemptKey& key : unservable) {
+    Fail(key, v1::ATTEMPT_FAILURE_OVERLOADED, absl::ResourceExhaustedError("KV pages are in quarantine"));
+  }
+}
+
+bool DecodeEngine::IsLocalsTurn() {
+  if (parts_.receiver == nullptr) return true;
+  const HandoffReceiver::Load load = parts_.receiver->load();
+  const bool granted = std::exchange(grants_seen_, load.grants) != load.grants;
+  if (granted || load.queued == 0) locals_turn_ = true;
+  return locals_turn_;
+}
+
+// Nobody waits for pages that may never come back: the router may find a better place.
+bool DecodeEngine::NeedsQuarantined(int tokens) const {
+  const PageCounts counts = parts_.pool->counts();
+  const int page_tokens = parts_.pool->layout().page_tokens;
+  const auto needed = static_cast<uint32_t>((tokens + page_tokens - 1) / page_tokens);
+  return counts.quarantined > 0 && needed > counts.total - counts.quarantined;
+}
+
+void DecodeEngine::KeepSlot(bool keep) {
+  if (std::exchange(keeps_slot_, keep) != keep) TellLocalSequences();
+}
+
+void DecodeEngine::TellLocalSequences() {
+  if (parts_.receiver != nullptr) parts_.receiver->SetLocalSequences(local_sequences_ + (keeps_slot_ ? 1 : 0));
 }
 
 // As in PrefillEngine.
@@ -152,6 +220,11 @@ void DecodeEngine::GrowAll() {
     const AttemptKey key = running[i].key;
     Job& job = *jobs_.Find(key);
     while (!EnsurePages(job.sequence, static_cast<int>(job.sequence.tokens().size()))) {
+      // Pages of those that have ended may still be read: they will come.
+      if (std::any_of(jobs_.begin(), jobs_.end(),
+                      [](const auto& entry) { return entry.second->state == State::kReleasing; })) {
+        return;
+      }
       const std::optional<AttemptKey> victim = PickVictim(running);
       if (!victim.has_value()) {
         // The oldest, and nobody to take pages from. Pages on their way to us or back from a writer will come; those in
@@ -253,6 +326,7 @@ void DecodeEngine::OnSampled(const AttemptKey& key, const SampledToken& sampled)
     started.mutable_started()->set_prefill_seconds(absl::ToDoubleSeconds(prefill));
     started.mutable_started()->set_queue_seconds(absl::ToDoubleSeconds(job.started - job.queued_since));
     started.mutable_started()->set_cached_prompt_tokens(job.sequence.cached_tokens());
+    started.mutable_started()->set_next_output_index(job.sequence.output_tokens());
     job.sink->Write(std::move(started), /*last=*/false);
   }
   v1::DecodeEvent event;
@@ -282,19 +356,21 @@ void DecodeEngine::Fail(const AttemptKey& key, v1::AttemptFailure cause, const a
   End(key, CauseName(cause));
 }
 
-// Everything that this worker holds for the attempt goes back. The receiver closes it, which also tells it that a batch
-// slot is free.
+// Everything that this worker holds for the attempt goes back, pages that the transport reads as soon as it does not
+// any more. The receiver closes it, which also tells it that a batch slot is free.
 void DecodeEngine::End(const AttemptKey& attempt_key, const std::string& outcome) {
   const AttemptKey key = attempt_key;  // `attempt_key` may be the job's own
   parts_.metrics->AttemptEnded(outcome);
-  const Job& job = *jobs_.Find(key);
+  Job& job = *jobs_.Find(key);
   const bool local = job.local;
-  if (local && job.state == State::kRunning) --local_sequences_;
-  jobs_.Erase(key);
-  if (parts_.receiver == nullptr) return;
+  if (local && job.in_batch()) --local_sequences_;
+  job.state = State::kReleasing;
+  AbortDeparture(job, v1::ATTEMPT_FAILURE_REVOKED,
+                 absl::AbortedError(absl::StrCat("the attempt has ended: ", outcome)));
+  if (job.reading == 0) jobs_.Erase(key);
   if (local) {
-    parts_.receiver->SetLocalSequences(local_sequences_);
-  } else {
+    TellLocalSequences();
+  } else if (parts_.receiver != nullptr) {
     parts_.receiver->CloseAttempt(key);
   }
 }
@@ -304,7 +380,8 @@ void DecodeEngine::PublishLoad() {
   uint32_t running = 0;
   uint64_t waiting_tokens = 0;
   for (const auto& [age, job] : jobs_) {
-    (job->state == State::kRunning ? running : waiting) += 1;
+    if (job->state == State::kReleasing) continue;
+    (job->in_batch() ? running : waiting) += 1;
     if (job->local && !job->first_token_out) waiting_tokens += job->sequence.pending_tokens();
   }
   parts_.load->waiting_requests = waiting;

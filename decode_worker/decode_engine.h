@@ -6,14 +6,21 @@
 //   [awaiting]  its prompt is computed elsewhere; the HandoffReceiver holds its pages until they are complete
 //   [waiting]   its prompt is to be computed here: in a queue by age; holds nothing
 //   [running]   in the batch, or growing into it chunk by chunk
-// When pages run out the youngest running sequence is preempted: its stream ends with PREEMPTED and its pages are free
-// at once. The oldest never is.
+//   [at rest]   handed over to another decode worker but for the last word of it
+//   [releasing] ended, but the transport may still read its pages
+// When pages run out the youngest running sequence is preempted: its stream ends with PREEMPTED and its pages are free.
+// The oldest never is.
+//
+// When the worker drains it tells the routers of its running sequences, which may have them migrated (migration.cc): a
+// sequence goes on here while the pages that are full leave; once they have landed it comes to rest, and what was
+// sampled meanwhile follows with Commit.
 //
 // Lives on one EngineThread: all methods run there, but for construction and OnPagesFree.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -33,6 +40,15 @@
 namespace baton {
 
 using DecodeSink = EventSink<v1::DecodeEvent>;
+using MigrationSink = EventSink<v1::PrefillEvent>;
+
+// A running sequence is to go on as another attempt of its request at another decode worker.
+struct MigrationOrder {
+  AttemptKey from;  // runs here
+  AttemptKey to;
+  uint32_t prior_output_tokens = 0;  // of `to`
+  HandoffTarget target;
+};
 
 class DecodeEngine final : public Engine {
  public:
@@ -40,6 +56,7 @@ class DecodeEngine final : public Engine {
     Model* model = nullptr;
     PagePool* pool = nullptr;
     HandoffReceiver* receiver = nullptr;  // null: serves alone
+    HandoffSender* sender = nullptr;      // null: migrates nothing
     EngineThread* thread = nullptr;       // this engine's
     WorkerMetrics* metrics = nullptr;
     WorkerLoadBoard* load = nullptr;
@@ -55,6 +72,10 @@ class DecodeEngine final : public Engine {
   void OnHandoffFailed(const AttemptKey& key, const absl::Status& why);
   // The caller is gone or the attempt is no longer wanted. Unknown keys are ignored.
   void Cancel(const AttemptKey& key);
+  // Ends as the header of Migrate in worker.proto says.
+  void Migrate(const MigrationOrder& order, std::shared_ptr<MigrationSink> sink);
+  // The sequence stays here. Unknown ones are ignored.
+  void CancelMigration(const MigrationOrder& order);
   // From now on the receiver refuses reservations.
   void StartDraining() { draining_ = true; }
   // Ends everything with DRAINING.
@@ -66,7 +87,12 @@ class DecodeEngine final : public Engine {
   bool Tick() override;
 
  private:
-  enum class State { kAwaiting, kWaiting, kRunning };
+  enum class State { kAwaiting, kWaiting, kRunning, kAtRest, kReleasing };
+  struct Departure {  // of a sequence that is being migrated
+    MigrationOrder order;
+    std::shared_ptr<MigrationSink> sink;
+    int pages = 0;  // the first so many go
+  };
   struct Job {
     Job(Attempt attempt, PagePool& pool, State initial, std::shared_ptr<DecodeSink> events)
         : sequence(std::move(attempt), pool),
@@ -80,12 +106,25 @@ class DecodeEngine final : public Engine {
     absl::Time queued_since;  // ready to run
     absl::Time started;       // first step
     bool first_token_out = false;
+    bool told_draining = false;
+    bool unwanted = false;  // cancelled while at rest
+    std::optional<Departure> departure;
+    int reading = 0;  // handoffs that may still read its pages
+
+    bool in_batch() const { return state == State::kRunning || state == State::kAtRest; }
   };
 
+  absl::Status CheckReceived(const Job& job, const ReceivedSequence& received) const;
   void Add(Attempt attempt, State state, std::shared_ptr<DecodeSink> sink);
   bool HasBatchSlot() const;
   bool EnsurePages(Sequence& sequence, int tokens);
   void AdmitLocal();
+  // Unless reservations wait, and none was granted since the last local prompt was admitted.
+  bool IsLocalsTurn();
+  bool NeedsQuarantined(int tokens) const;
+  // The next slot that becomes free is for a local prompt.
+  void KeepSlot(bool keep);
+  void TellLocalSequences();
   bool IsComputedByAnother(Job& job);
   void GrowAll();
   std::vector<Share> Plan() const;
@@ -95,6 +134,18 @@ class DecodeEngine final : public Engine {
   void End(const AttemptKey& key, const std::string& outcome);
   void PublishLoad();
 
+  // migration.cc
+  void AnnounceDraining();
+  bool FillsAPage(const Job& job) const;
+  Job* FindDeparting(const MigrationOrder& order);
+  void OnDepartureGranted(const MigrationOrder& order);
+  void OnDepartureFlushed(const MigrationOrder& order);
+  void OnDepartureFailed(const MigrationOrder& order, const absl::Status& why);
+  void OnDeparted(const MigrationOrder& order, const HandoffStats& stats);
+  void AbortDeparture(Job& job, v1::AttemptFailure cause, const absl::Status& why);
+  void EndDeparture(Job& job, v1::AttemptFailure cause, const absl::Status& why);
+  void OnNoLongerRead(const AttemptKey& key);
+
   const Parts parts_;
   const ScheduleLimits limits_;
   StepRunner runner_;
@@ -103,6 +154,9 @@ class DecodeEngine final : public Engine {
   MeanSpeed prefill_speed_;
   bool draining_ = false;
   int local_sequences_ = 0;  // running ones that did not come through the receiver
+  bool keeps_slot_ = false;
+  bool locals_turn_ = true;
+  uint64_t grants_seen_ = 0;
 };
 
 }  // namespace baton

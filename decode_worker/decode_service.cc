@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "common/status_macros.h"
 #include "worker/attempt_service.h"
 
 namespace baton {
@@ -13,6 +15,28 @@ bool JoinTokens(v1::DecodeEvent& last, v1::DecodeEvent& next) {
   if (!last.has_tokens() || !next.has_tokens()) return false;
   last.mutable_tokens()->MergeFrom(next.tokens());
   return true;
+}
+
+absl::StatusOr<MigrationOrder> ParseOrder(const v1::MigrateRequest& request) {
+  if (request.protocol() != v1::WORKER_PROTOCOL_CURRENT) {
+    return absl::FailedPreconditionError(absl::StrCat("protocol is ", request.protocol(), ", this worker speaks ",
+                                                      static_cast<int>(v1::WORKER_PROTOCOL_CURRENT)));
+  }
+  MigrationOrder order;
+  BATON_ASSIGN_OR_RETURN(order.from.request, RequestId::FromBytes(request.request_id()));
+  order.to.request = order.from.request;
+  order.from.attempt = request.from_attempt();
+  order.to.attempt = request.to_attempt();
+  if (order.from.attempt == 0 || order.to.attempt <= order.from.attempt) {
+    return absl::InvalidArgumentError(absl::StrCat("from_attempt is ", order.from.attempt, " and to_attempt ",
+                                                   order.to.attempt, ", expected a later one than the first"));
+  }
+  if (request.target().handoff_address().empty()) {
+    return absl::InvalidArgumentError("target.handoff_address is empty, expected host:port");
+  }
+  order.prior_output_tokens = request.prior_output_tokens();
+  order.target = {request.target().worker_id(), request.target().epoch(), request.target().handoff_address()};
+  return order;
 }
 
 }  // namespace
@@ -55,6 +79,23 @@ grpc::ServerWriteReactor<v1::DecodeEvent>* DecodeService::Decode(grpc::CallbackS
     // The writer is told at once; what computes here leaves the batch after the current step.
     if (!local) parts_.receiver->CloseAttempt(key);
     parts_.thread->Post([engine = parts_.engine, key] { engine->Cancel(key); });
+  });
+}
+
+grpc::ServerWriteReactor<v1::PrefillEvent>* DecodeService::Migrate(grpc::CallbackServerContext*,
+                                                                   const v1::MigrateRequest* request) {
+  const absl::StatusOr<MigrationOrder> order = ParseOrder(*request);
+  if (!order.ok()) return Refuse<v1::PrefillEvent>(order.status());
+  if (parts_.receiver == nullptr) {
+    return Refuse<v1::PrefillEvent>(
+        absl::InvalidArgumentError("this worker takes part in no handoffs: it has no secret"));
+  }
+  absl::StatusOr<std::shared_ptr<void>> ticket = parts_.admission->EnterToLeave();
+  if (!ticket.ok()) return Refuse<v1::PrefillEvent>(ticket.status());
+  auto stream = MakeStream<v1::PrefillEvent>(*std::move(ticket));
+  parts_.thread->Post([engine = parts_.engine, order = *order, stream] { engine->Migrate(order, stream); });
+  return EventStream<v1::PrefillEvent>::Serve(stream, [this, order = *order] {
+    parts_.thread->Post([engine = parts_.engine, order] { engine->CancelMigration(order); });
   });
 }
 

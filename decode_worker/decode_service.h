@@ -1,4 +1,5 @@
-// The DecodeWorker service: one Decode call is one attempt, and its cancellation the attempt's abort.
+// The DecodeWorker service: one Decode call is one attempt, and its cancellation the attempt's abort. A Migrate call is
+// the way out of one.
 //
 // Thread-safe.
 #pragma once
@@ -25,6 +26,9 @@ class DecodeService final : public v1::DecodeWorker::CallbackService {
 
   grpc::ServerWriteReactor<v1::DecodeEvent>* Decode(grpc::CallbackServerContext* context,
                                                     const v1::DecodeRequest* request) override;
+
+  grpc::ServerWriteReactor<v1::PrefillEvent>* Migrate(grpc::CallbackServerContext* context,
+                                                      const v1::MigrateRequest* request) override;
 
  private:
   absl::Status CheckMode(bool local) const;

@@ -26,9 +26,9 @@ struct DecodeOptions {
   void AddTo(OptionSet& set) {
     worker.AddTo(set);
     set.AddChoice("role", &role, {"decode", "both"}, "both: computes prompts too, and serves without prefill workers");
-    set.Add("handoff-listen", &worker.transport.listen_address, "host:port where prefill workers hand over");
+    set.Add("handoff-listen", &worker.transport.listen_address, "host:port where other workers hand over");
     set.Add("handoff-advertise", &worker.transport.advertise_address,
-            "host:port that prefill workers are told (default: where it listens)");
+            "host:port that other workers are told (default: where it listens)");
     set.Add("max-bypass", &receiver.max_bypass, "a younger reservation passes a waiting one this often, no more");
     set.Add("growth-watermark-pages", &receiver.growth_watermark_pages,
             "free pages that a new sequence must leave for running ones to grow into, at most");
@@ -47,7 +47,8 @@ HandoffReceiver::Events ForwardTo(EngineThread& thread, std::unique_ptr<DecodeEn
                 thread.Post([&engine, key, why] { engine->OnHandoffFailed(key, why); });
               },
           // The prefill worker's stream tells the router, which then cancels this one.
-          .on_finished_by_writer = [](const AttemptKey&) {}};
+          .on_finished_by_writer = [](const AttemptKey&) {},
+          .on_peer_changed = [&] { thread.Post([] {}); }};
 }
 
 absl::Status Run(int argc, char** argv) {
@@ -71,22 +72,24 @@ absl::Status Run(int argc, char** argv) {
       WorkerHost::Create(options.worker, both ? v1::WORKER_ROLE_BOTH : v1::WORKER_ROLE_DECODE, receives));
   EngineThread thread;
   std::unique_ptr<DecodeEngine> engine;
-  std::unique_ptr<HandoffReceiver> receiver;
+  std::unique_ptr<HandoffEndpoints> endpoints;
   if (receives) {
     options.receiver.max_sequences = options.worker.schedule.max_sequences;
     options.receiver.max_queue = options.worker.max_queue;
     // All that admission lets in, and as many again that are on their way out.
     options.receiver.max_attempts = 2 * options.worker.max_attempts();
     host->pool()->set_on_free([&] {
-      if (receiver != nullptr) receiver->Poke();
+      if (endpoints != nullptr) endpoints->receiver().Poke();
       if (engine != nullptr) engine->OnPagesFree();
     });
-    BATON_ASSIGN_OR_RETURN(receiver, HandoffReceiver::Create(host->identity(), options.receiver, host->transport(),
-                                                             host->pool(), ForwardTo(thread, engine)));
+    BATON_ASSIGN_OR_RETURN(endpoints, HandoffEndpoints::Create(host->identity(), options.receiver, host->transport(),
+                                                               host->pool(), ForwardTo(thread, engine)));
   }
+  HandoffReceiver* const receiver = receives ? &endpoints->receiver() : nullptr;
   engine = std::make_unique<DecodeEngine>(DecodeEngine::Parts{.model = host->model(),
                                                               .pool = host->pool(),
-                                                              .receiver = receiver.get(),
+                                                              .receiver = receiver,
+                                                              .sender = receives ? &endpoints->sender() : nullptr,
                                                               .thread = &thread,
                                                               .metrics = host->metrics(),
                                                               .load = host->load()},
@@ -94,7 +97,7 @@ absl::Status Run(int argc, char** argv) {
   DecodeService service(host->limits(), {.admission = host->admission(),
                                          .engine = engine.get(),
                                          .thread = &thread,
-                                         .receiver = receiver.get(),
+                                         .receiver = receiver,
                                          .prefills_locally = both});
   thread.Start(engine.get());
   const absl::Status status = host->Serve(signal, {.service = &service,

@@ -63,7 +63,15 @@ cleanup() {
   for pid in $children; do kill -TERM "$pid" 2>/dev/null || true; done
   deadline=$((SECONDS + 5))
   for pid in $children; do
-    while kill -0 "$pid" 2>/dev/null && [ $SECONDS -lt $deadline ]; do sleep 0.05; done
+    while kill -0 "$pid" 2>/dev/null && [ $SECONDS -lt $deadline ]; do
+      # A child that has not yet become its program can lose a signal while bash resets its traps. A second one tells
+      # a program not to wait for what still runs.
+      case $(cat "/proc/$pid/comm" 2>/dev/null) in
+        baton*) ;;
+        *) kill -TERM "$pid" 2>/dev/null || true ;;
+      esac
+      sleep 0.05
+    done
     kill -KILL "$pid" 2>/dev/null || true
     wait "$pid" 2>/dev/null || true
   done

@@ -4,9 +4,9 @@
 // Both are thread-safe. All callbacks are to be set; they run on the transport's I/O thread (or on the caller's, where
 // said) with no lock held; they may call back and must not block.
 //
-// Lifetimes: an endpoint starts its transport and is the transport's only TransportEvents, so a worker has one endpoint
-// per transport. Destroy the transport first, then the endpoint, then the pool; call nothing of an endpoint in between.
-// No callback runs after the transport is gone.
+// Lifetimes: an endpoint, or a pair of them, starts its transport, which has no other. Destroy the transport first,
+// then the endpoints, then the pool; call nothing of an endpoint in between. No callback runs after the transport is
+// gone.
 #pragma once
 
 #include <cstdint>
@@ -39,20 +39,21 @@ struct HandoffIdentity {
 struct ReceiverOptions {
   int max_sequences = 64;   // batch slots: granted, received and local sequences together
   int max_attempts = 1024;  // open at once, whatever their state
-  int max_queue = 256;      // queued reservations, over all prefill workers
+  int max_queue = 256;      // queued reservations, over all writers
   int max_bypass = 8;       // a younger reservation may pass a waiting one this often, no more
   // Free pages that a grant leaves for growth: one for each sequence granted, received or local, at most this many.
   int growth_watermark_pages = 8;
   absl::Duration hello_timeout = absl::Seconds(3);  // for a new peer's Hello
 };
 
-// A sequence that has changed owner: its prompt's KV is complete in `pages` (the prompt's, plus one to grow into).
+// A sequence that has changed owner: the KV of its first `tokens` tokens is in `pages`, which has one more to grow
+// into.
 struct ReceivedSequence {
   AttemptKey key;
   std::vector<PageRef> pages;
   int tokens = 0;
-  int cached_tokens = 0;  // of them: in pages that were here already
-  TokenId first_token = 0;
+  int cached_tokens = 0;        // of them: in pages that were here already
+  std::vector<TokenId> output;  // that the writer has sampled for this attempt
 };
 
 class HandoffReceiver {
@@ -66,6 +67,8 @@ class HandoffReceiver {
     std::function<void(AttemptKey, absl::Status)> on_failed;
     // The writer finished the request itself (Aborted(finished)); everything is released.
     std::function<void(AttemptKey)> on_finished_by_writer;
+    // What pages are in quarantine may have changed: those that were to come back may not, or are back. May be null.
+    std::function<void()> on_peer_changed = nullptr;
   };
 
   // Listens through `transport`, which it starts. `pool` must be in a region of `transport`.
@@ -85,16 +88,17 @@ class HandoffReceiver {
   // Pages became free: queued reservations may be granted now. Fit for PagePool::set_on_free; unhook it when the
   // transport is gone.
   virtual void Poke() = 0;
-  // Sequences in the batch that did not come through this receiver (prefilled locally).
+  // Sequences in the batch that did not come through this receiver (prefilled locally), and slots kept for some.
   virtual void SetLocalSequences(int sequences) = 0;
   // Refuses new attempts and new reservations (queued ones stay).
   virtual void StartDraining() = 0;
 
   struct Load {
     int queued = 0;
-    int granted = 0;   // granted and not yet received or aborted
-    int revoking = 0;  // closed, the writer's fence is awaited
-    int received = 0;  // received and not yet closed
+    int granted = 0;      // granted and not yet received or aborted
+    int revoking = 0;     // closed or given up, the writer's fence or its end is awaited
+    int received = 0;     // received and not yet closed
+    uint64_t grants = 0;  // so far
   };
   virtual Load load() const = 0;
 };
@@ -126,6 +130,7 @@ class HandoffSender {
     // The reservation waits at the decode worker: source pages may be given back meanwhile.
     std::function<void()> on_queued;
     std::function<void()> on_granted;
+    std::function<void()> on_flushed;  // the answer to Flush
     // Refused, revoked, peer lost or the pair does not fit. Local pages are no longer read: they may be given back.
     std::function<void(absl::Status)> on_failed;
     // Committed: the decode worker owns the sequence now.
@@ -147,13 +152,31 @@ class HandoffSender {
   // handoff is revoked or failed. The pages must stay until on_done, on_failed or Abort's callback.
   virtual void PutLayer(const AttemptKey& key, int layer, int first_page, std::span<const PageId> pages) = 0;
 
-  // Everything was put: flush, then hand over.
-  virtual void Commit(const AttemptKey& key, TokenId first_token) = 0;
+  // Everything was put, but the sequence goes on until all has landed (on_flushed): a sequence that is decoded
+  // meanwhile is at rest only for as long as Commit takes. Then nothing is left but Commit or Abort.
+  virtual void Flush(const AttemptKey& key) = 0;
+
+  // Everything was put: flush, unless that is done, then hand over. `output` is what was sampled for this attempt,
+  // behind the prompt and prior output; the tokens without KV in the pages will be computed at the receiver.
+  virtual void Commit(const AttemptKey& key, std::vector<TokenId> output) = 0;
 
   // Ends the handoff from our side: withdraws the reservation or fences what was put. `released` is called (on the I/O
   // thread, or at once on this one) when local pages are no longer read. `finished`: the first token already finished
   // the request. Unknown keys: `released` at once.
   virtual void Abort(const AttemptKey& key, bool finished, std::function<void()> released) = 0;
+};
+
+// ------------------------------------------------------------------------------------------------ both
+
+// A decode worker that drains hands its sequences over as well: both endpoints on one transport.
+class HandoffEndpoints {
+ public:
+  static absl::StatusOr<std::unique_ptr<HandoffEndpoints>> Create(const HandoffIdentity& identity,
+                                                                  const ReceiverOptions& options, Transport* transport,
+                                                                  PagePool* pool, HandoffReceiver::Events events);
+  virtual ~HandoffEndpoints() = default;
+  virtual HandoffReceiver& receiver() = 0;
+  virtual HandoffSender& sender() = 0;
 };
 
 }  // namespace baton

@@ -15,7 +15,7 @@ inline PeerId NextPeerId() {
   return PeerId{next++};
 }
 
-enum class PeerState : uint8_t { kAlive, kSilent, kRevoked };
+enum class PeerState : uint8_t { kAlive, kSilent, kGivenUp, kRevoked };
 
 // Names a series of puts that are flushed together. Chosen by the writer, unique per peer while in use.
 using StreamId = uint64_t;

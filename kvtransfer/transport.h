@@ -8,19 +8,21 @@
 // Both sides prove that they hold the shared secret (HMAC challenge) before anything else is accepted. Each sends
 // heartbeats from the I/O thread. States:
 //   alive    heard within silent_after
-//   silent   not heard since; may come back to alive. After peer_timeout it is given up: its flushes fail, nothing is
-//            sent to or taken from it any more, and all that can still happen is that it gets revoked. One given up for
-//            another reason (connection broken, disconnected) is silent, too, until that is proven.
+//   silent   not heard since; may come back to alive, until peer_timeout
+//   given up final but for revoked: its flushes fail, nothing is sent to or taken from it any more, but its writes may
+//            still land. After peer_timeout, or because the connection broke or was closed; left out where revoked is
+//            proven at once.
 //   revoked  final: no write of this peer can land any more, nothing of ours is read for it, and it will not be heard
 //            again. What proves that depends on the data path: tcp: our endpoint is closed; shared memory: the peer's
 //            process is dead, or came back and said that it let go of our memory; in-process: at once. A timer alone
-//            never proves it: a stopped peer on shared memory stays silent as long as it is stopped.
+//            never proves it: a stopped peer on shared memory stays given up as long as it is stopped.
 //
 // Flushes that wait for a peer fail before it is reported revoked. Callbacks that have not run when the transport is
 // destroyed never run.
 //
 // Writes. The writer puts bytes at offsets of the peer's region; puts of one (peer, stream) complete with its Flush.
-// Puts and messages are not ordered with each other. A transport whose receiver performs the writes asks it first
+// Puts of several streams to one peer share the way: a short one does not wait for a long one. Puts and messages are
+// not ordered with each other. A transport whose receiver performs the writes asks it first
 // (AllowWrite); with a one-sided transport the writer's own checks are the only ones, and the threat model says so.
 #pragma once
 
@@ -55,7 +57,7 @@ class TransportEvents {
   virtual void OnPeerAccepted(PeerId peer) = 0;
   // `message` is at most max_message_bytes long and valid during the call.
   virtual void OnMessage(PeerId peer, std::string_view message) = 0;
-  // Never kAlive before OnPeerAccepted or Connect's callback. `why` is OK unless revoked.
+  // Never kAlive before OnPeerAccepted or Connect's callback. `why` is OK unless given up or revoked.
   virtual void OnPeerState(PeerId peer, PeerState state, const absl::Status& why) = 0;
   // May the peer write [offset, offset + bytes) of our region, as part of its `stream`? Asked by transports whose
   // receiver performs the writes, for each piece or for the parts that a long one travels in. False: nothing is written
@@ -77,6 +79,7 @@ struct TransportOptions {
   absl::Duration peer_timeout = absl::Seconds(3);
   absl::Duration connect_timeout = absl::Seconds(3);
   size_t max_message_bytes = 4 << 20;
+  bool prefault = false;  // map the shared memory of peers that we connect to ahead of use
 };
 
 // Memory that peers may write to or that puts are sent from.
@@ -106,7 +109,7 @@ class Transport {
   // DEADLINE_EXCEEDED, naming the address, when nobody answers.
   virtual void Connect(const std::string& address, std::function<void(absl::StatusOr<PeerId>)> done) = 0;
 
-  // In order per peer. Lost when the peer is given up: OnPeerState(kRevoked) follows then. A message longer than
+  // In order per peer. Lost when the peer is given up or revoked: OnPeerState says so. A message longer than
   // max_message_bytes disconnects the peer, and so does one that finds too much waiting for a peer that does not read.
   virtual void Send(PeerId peer, std::string message) = 0;
 
@@ -117,7 +120,7 @@ class Transport {
   // it will read local memory any more (the error says why). The stream may be used anew then.
   virtual void Flush(PeerId peer, StreamId stream, std::function<void(absl::Status)> done) = 0;
 
-  // Closes the connection; OnPeerState(kRevoked) follows when that is proven.
+  // Closes the connection; OnPeerState(kRevoked) follows when that is proven, kGivenUp if it is not yet.
   virtual void Disconnect(PeerId peer) = 0;
 
   // The data path in use with a peer, for logs and usage reports: "ucx:shm", "ucx:tcp", "inproc". Empty when unknown.

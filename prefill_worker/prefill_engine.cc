@@ -108,6 +108,7 @@ void PrefillEngine::Reserve(Job& job) {
       key, job.target, static_cast<int>(job.sequence.tokens().size()), {names.begin(), names.end()},
       {.on_queued = [this, thread, key] { thread->Post([this, key] { OnQueued(key); }); },
        .on_granted = [this, thread, key] { thread->Post([this, key] { OnGranted(key); }); },
+       .on_flushed = [] {},  // it asks for no flush but Commit's
        .on_failed = [this, thread,
                      key](const absl::Status& why) { thread->Post([this, key, why] { OnHandoffFailed(key, why); }); },
        .on_done = [this, thread, key](
@@ -223,7 +224,7 @@ void PrefillEngine::OnFirstToken(Job& job, const SampledToken& sampled) {
   const Sequence::End end = job.sequence.EndAfter(sampled.token);
   if (end == Sequence::End::kNo) {
     job.state = State::kCommitting;
-    parts_.sender->Commit(job.sequence.key(), sampled.token);
+    parts_.sender->Commit(job.sequence.key(), {sampled.token});
     return;
   }
   v1::PrefillEvent finished;
@@ -267,7 +268,7 @@ void PrefillEngine::OnHandedOver(const AttemptKey& key, const HandoffStats& stat
 void PrefillEngine::OnHandoffFailed(const AttemptKey& key, const absl::Status& why) {
   Job* job = jobs_.Find(key);
   if (job == nullptr || job->state == State::kReleasing) return;
-  const v1::AttemptFailure cause = HandoffFailureCause(why);
+  const v1::AttemptFailure cause = SendFailureCause(why);
   // A refusal is a decode worker's answer, not a transfer's fault.
   if (cause == v1::ATTEMPT_FAILURE_PEER_LOST || cause == v1::ATTEMPT_FAILURE_REVOKED) {
     parts_.metrics->transfer_failures.Increment();

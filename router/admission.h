@@ -34,6 +34,7 @@ class Admission {
       if (admission_ != nullptr) admission_->Leave(number_);
     }
 
+    bool held() const { return admission_ != nullptr; }
     // `end` is called once if the admission is stopped while the ticket is held: by Stop, or here if it was before.
     void WhenStopped(std::function<void()> end) { admission_->WhenStopped(number_, std::move(end)); }
 

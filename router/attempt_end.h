@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "baton/v1/worker.pb.h"
+
 namespace baton::router {
 
 enum class AttemptEnd : uint8_t {
@@ -14,6 +16,7 @@ enum class AttemptEnd : uint8_t {
   kPreempted,
   kOverloaded,
   kDraining,
+  kMigrated,  // its sequence went to another decode worker, and the next attempt with it
   kRevoked,
   kRefused,  // the call was not taken: another version, an attempt that is not open
   kInvalid,
@@ -38,6 +41,8 @@ constexpr std::string_view Name(AttemptEnd end) {
       return "overloaded";
     case AttemptEnd::kDraining:
       return "draining";
+    case AttemptEnd::kMigrated:
+      return "migrated";
     case AttemptEnd::kRevoked:
       return "revoked";
     case AttemptEnd::kRefused:
@@ -52,6 +57,27 @@ constexpr std::string_view Name(AttemptEnd end) {
       return "deadline_exceeded";
   }
   return "?";
+}
+
+// Of what a worker says.
+constexpr AttemptEnd EndOf(v1::AttemptFailure cause) {
+  switch (cause) {
+    case v1::ATTEMPT_FAILURE_INVALID:
+      return AttemptEnd::kInvalid;
+    case v1::ATTEMPT_FAILURE_OVERLOADED:
+    case v1::ATTEMPT_FAILURE_PEER_OVERLOADED:
+      return AttemptEnd::kOverloaded;
+    case v1::ATTEMPT_FAILURE_PREEMPTED:
+      return AttemptEnd::kPreempted;
+    case v1::ATTEMPT_FAILURE_PEER_LOST:
+      return AttemptEnd::kPeerLost;
+    case v1::ATTEMPT_FAILURE_REVOKED:
+      return AttemptEnd::kRevoked;
+    case v1::ATTEMPT_FAILURE_DRAINING:
+      return AttemptEnd::kDraining;
+    default:
+      return AttemptEnd::kInternal;
+  }
 }
 
 }  // namespace baton::router

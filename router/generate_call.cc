@@ -57,8 +57,9 @@ GenerateCall* GenerateCall::Start(const ServiceContext& context, grpc::CallbackS
     Log(LogLevel::kInfo, "request.refused",
         {{"request", self->id_.ToString()}, {"label", request.request_label()}, {"status", status}});
     context.metrics->RequestEnded(self->model_, absl::StatusCodeToString(status.code()), SteadyNow() - received);
-    self->OnFail(status,
-                 status.code() == absl::StatusCode::kResourceExhausted ? kFullRetryAfter : absl::ZeroDuration());
+    // What admission lets in and is refused then would be refused again.
+    const bool is_full = !self->ticket_.held() && absl::IsResourceExhausted(status);
+    self->OnFail(status, is_full ? kFullRetryAfter : absl::ZeroDuration());
   }
   return self.get();
 }

@@ -32,6 +32,7 @@ struct RouterMetrics::Families {
       : ttft(Seconds(r, "baton_time_to_first_token_seconds", "From the request's arrival to its first token")),
         tpot(Seconds(r, "baton_time_per_output_token_seconds", "Mean time per token after the first, per request")),
         itl(Seconds(r, "baton_inter_token_latency_seconds", "Gap between consecutive tokens")),
+        pause(Seconds(r, "baton_pause_seconds", "Between tokens of two attempts, by how the first one ended")),
         duration(Seconds(r, "baton_request_duration_seconds", "From the request's arrival to its end")),
         queue(Seconds(r, "baton_queue_seconds", "Waiting, by stage")),
         requests(Count(r, "baton_requests_total", "Requests ended, by outcome")),
@@ -49,6 +50,7 @@ struct RouterMetrics::Families {
   Family<Histogram>& ttft;
   Family<Histogram>& tpot;
   Family<Histogram>& itl;
+  Family<Histogram>& pause;
   Family<Histogram>& duration;
   Family<Histogram>& queue;
   Family<Counter>& requests;
@@ -128,6 +130,11 @@ void RouterMetrics::Placed(const std::string& model, bool local, uint32_t cached
 
 void RouterMetrics::AttemptEnded(const std::string& model, AttemptEnd end) {
   families_->attempts.Add({{"model", model}, {"cause", std::string(Name(end))}}).Increment();
+}
+
+void RouterMetrics::Resumed(const std::string& model, AttemptEnd after, absl::Duration pause) {
+  families_->pause.Add({{"model", model}, {"cause", std::string(Name(after))}}, LatencyBuckets())
+      .Observe(absl::ToDoubleSeconds(pause));
 }
 
 void RouterMetrics::TokenDisagreement(const std::string& model) { Of(model).disagreements.Increment(); }

@@ -33,6 +33,8 @@ class RouterMetrics {
   // `local`: the decode worker computes the prompt itself. `cached_tokens`: that the worker is thought to have of it.
   void Placed(const std::string& model, bool local, uint32_t cached_tokens);
   void AttemptEnded(const std::string& model, AttemptEnd end);
+  // Tokens come again after an attempt that ended so.
+  void Resumed(const std::string& model, AttemptEnd after, absl::Duration pause);
   void TokenDisagreement(const std::string& model);
 
   void SetRunningRequests(size_t count);

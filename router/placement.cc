@@ -56,14 +56,24 @@ uint32_t TokensToCompute(const WorkerView& prefill, const PlacementNeed& need) {
   return need.prompt_tokens - std::min(prefill.cached_tokens, need.prompt_tokens - 1);
 }
 
+namespace {
+
+// A penalty for each thing that the decode worker lacks at the moment.
+double DecodePenaltySeconds(const WorkerView& decode, const PlacementNeed& need) {
+  double seconds = 0;
+  if (decode.running_sequences >= decode.max_sequences) seconds += kNoBatchSlotSeconds;
+  if (decode.pages_free < PagesToStart(decode, need.prompt_tokens)) seconds += kNoPagesSeconds;
+  return seconds;
+}
+
+}  // namespace
+
 double EstimateTtftSeconds(const PairView& pair, const PlacementNeed& need, double assumed_speed) {
   const double measured = pair.prefill.prefill_tokens_per_second;
   const double speed = measured > 0 ? measured : assumed_speed;
   double seconds = (static_cast<double>(pair.prefill.waiting_tokens) + TokensToCompute(pair.prefill, need)) / speed;
   if (!pair.local) seconds += kHandoffSeconds;
-  if (pair.decode.running_sequences >= pair.decode.max_sequences) seconds += kNoBatchSlotSeconds;
-  if (pair.decode.pages_free < PagesToStart(pair.decode, need.prompt_tokens)) seconds += kNoPagesSeconds;
-  return seconds;
+  return seconds + DecodePenaltySeconds(pair.decode, need);
 }
 
 std::optional<size_t> ChoosePair(const PlacementRules& rules, std::span<const PairView> pairs,
@@ -79,11 +89,12 @@ std::optional<size_t> ChoosePair(const PlacementRules& rules, std::span<const Pa
     const PairView& pair = pairs[i];
     if (!is_possible(pair)) continue;
     const bool too_long = TokensToCompute(pair.prefill, need) > rules.max_local_prefill_tokens;
-    if (pair.local && too_long && other_than_local) continue;
+    if (!need.migrates && pair.local && too_long && other_than_local) continue;
     Rank rank{};
     if (rules.policy != PlacementPolicy::kRoundRobin) {
-      rank = {EstimateTtftSeconds(pair, need, assumed_speed), pair.decode.running_sequences,
-              -int64_t{pair.decode.cached_tokens}};
+      const double seconds =
+          need.migrates ? DecodePenaltySeconds(pair.decode, need) : EstimateTtftSeconds(pair, need, assumed_speed);
+      rank = {seconds, pair.decode.running_sequences, -int64_t{pair.decode.cached_tokens}};
     }
     if (!best || rank < *best) {
       best = rank;

@@ -56,6 +56,7 @@ struct PairView {
 struct PlacementNeed {
   uint32_t prompt_tokens = 0;  // to be prefilled: prior output included
   uint32_t total_tokens = 0;   // prompt and max_tokens
+  bool migrates = false;       // its KV is there and comes from elsewhere: only decode workers are compared
 };
 
 // Of the prompt. The last token is always computed.

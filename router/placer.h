@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,8 @@
 
 namespace baton::router {
 
-// The chosen pair. When the decode worker prefills locally, `prefill` is the same worker.
+// The chosen pair. When the decode worker prefills locally, `prefill` is the same worker. `pair` is 0, and `prefill`
+// the caller's to fill in, where only a decode worker was looked for.
 struct Placement {
   uint64_t pair = 0;
   bool local = false;
@@ -30,6 +32,8 @@ struct PlacementQuery {
   std::vector<WorkerKey> avoid;
   std::vector<PageKey> pages;  // full ones of the prompt but for its last token
   uint32_t page_tokens = 0;    // that `pages` are made for; 0: no pages
+  // A decode worker has the KV already: one that it can be handed over to is all that is looked for.
+  bool migrates = false;
 };
 
 struct PlacementResult {

@@ -40,19 +40,20 @@ RequestMachine::RequestMachine(const RequestSpec& spec, const Tokenizer& tokeniz
 void RequestMachine::Start() { Place(); }
 
 bool RequestMachine::IsOpen(uint32_t attempt) const {
-  return attempt == attempt_ && (state_ == State::kRunning || state_ == State::kClosing);
+  return attempt == open_.number && (state_ == State::kRunning || state_ == State::kClosing);
 }
 
 const WorkerKey& RequestMachine::KeyOf(Side side) const {
   return side == Side::kDecode ? open_.placement.decode.key : open_.placement.prefill.key;
 }
 
-void RequestMachine::OnCancelled(const absl::Status& why) {
-  if (!done()) Fail(AttemptEnd::kCancelled, why);
+void RequestMachine::OnCancelled(absl::Time now, const absl::Status& why) {
+  if (done() || FinishIfClosing(now)) return;
+  Fail(AttemptEnd::kCancelled, why);
 }
 
 void RequestMachine::OnDeadline(absl::Time now) {
-  if (done()) return;
+  if (done() || FinishIfClosing(now)) return;
   Fail(AttemptEnd::kDeadlineExceeded,
        absl::DeadlineExceededError(absl::StrCat("deadline exceeded after ", absl::FormatDuration(now - received_),
                                                 " with ", output_.size(), " output tokens sent")));
@@ -61,6 +62,7 @@ void RequestMachine::OnDeadline(absl::Time now) {
 // ------------------------------------------------------------------------------------------------------------ events
 
 void RequestMachine::OnDecodeEvent(absl::Time now, uint32_t attempt, const v1::DecodeEvent& event) {
+  if (IsSuccessor(attempt)) return OnSuccessorDecodeEvent(now, event);
   if (!IsOpen(attempt) || open_.decode_closed) return;
   switch (event.event_case()) {
     case v1::DecodeEvent::kAccepted:
@@ -68,7 +70,7 @@ void RequestMachine::OnDecodeEvent(absl::Time now, uint32_t attempt, const v1::D
       if (!std::exchange(submitted_, true)) {
         finish_.mutable_timings()->set_queue_seconds(absl::ToDoubleSeconds(now - received_));
       }
-      if (!open_.placement.local) actions_.push_back(action::SubmitPrefill{attempt_});
+      if (!open_.placement.local) actions_.push_back(action::SubmitPrefill{open_.number});
       return;
     case v1::DecodeEvent::kStarted:
       return OnDecodeStarted(event.started());
@@ -76,6 +78,12 @@ void RequestMachine::OnDecodeEvent(absl::Time now, uint32_t attempt, const v1::D
       open_.decode_started = true;
       for (const v1::TokenEvent& token : event.tokens().tokens()) OnToken(token);
       return SendReady(now);
+    case v1::DecodeEvent::kDraining:
+      open_.draining = true;
+      return BeginMigration();
+    case v1::DecodeEvent::kMigrated:
+      open_.decode_closed = true;
+      return OnMigrated(now);
     case v1::DecodeEvent::kFinished:
       open_.decode_closed = true;
       return OnWorkerFinished(now, event.finished());
@@ -88,6 +96,7 @@ void RequestMachine::OnDecodeEvent(absl::Time now, uint32_t attempt, const v1::D
 }
 
 void RequestMachine::OnPrefillEvent(absl::Time now, uint32_t attempt, const v1::PrefillEvent& event) {
+  if (IsSuccessor(attempt)) return OnSuccessorPrefillEvent(now, event);
   if (!IsOpen(attempt) || open_.prefill_closed) return;
   v1::Timings& timings = *finish_.mutable_timings();
   switch (event.event_case()) {
@@ -100,7 +109,7 @@ void RequestMachine::OnPrefillEvent(absl::Time now, uint32_t attempt, const v1::
       return SendReady(now);
     case v1::PrefillEvent::kHandedOver:
       open_.prefill_closed = true;
-      OnHandedOver(event.handed_over());
+      OnHandedOver(open_, event.handed_over());
       AdvanceClosing(now);
       return CheckStranded(now);
     case v1::PrefillEvent::kFinished:
@@ -116,11 +125,13 @@ void RequestMachine::OnPrefillEvent(absl::Time now, uint32_t attempt, const v1::
 }
 
 void RequestMachine::OnDecodeEnded(absl::Time now, uint32_t attempt, const absl::Status& status) {
+  if (IsSuccessor(attempt)) return OnSuccessorCallEnded(now, Side::kDecode, status);
   if (!IsOpen(attempt) || std::exchange(open_.decode_closed, true)) return;
   OnCallEnded(now, Side::kDecode, status);
 }
 
 void RequestMachine::OnPrefillEnded(absl::Time now, uint32_t attempt, const absl::Status& status) {
+  if (IsSuccessor(attempt)) return OnSuccessorCallEnded(now, Side::kPrefill, status);
   if (!IsOpen(attempt) || std::exchange(open_.prefill_closed, true)) return;
   OnCallEnded(now, Side::kPrefill, status);
 }
@@ -129,8 +140,10 @@ void RequestMachine::OnWake(absl::Time now, uint32_t wake) {
   if (wake != wake_) return;
   if (state_ == State::kWaiting) {
     Place();
+  } else if (state_ == State::kRunning) {
+    BeginMigration();
   } else if (state_ == State::kClosing) {
-    CloseCalls();
+    Close(open_);
     Finish(now);
   }
 }
@@ -167,15 +180,23 @@ void RequestMachine::SendReady(absl::Time now) {
     EndOutput(text_.Flush(), worker_finished_->reason(), chunk);
   }
   if (!chunk.token_ids().empty()) {
-    if (!first_token_) first_token_ = now;
-    last_token_ = now;
+    if (!first_token_) first_token_ = last_token_ = now;
+    last_gap_ = now - std::exchange(last_token_, now);
+    if (paused_since_) Resume();
     stalled_since_.reset();
     fruitless_ = 0;
     retry_after_ = absl::ZeroDuration();
     avoid_.clear();
   }
   if (!chunk.token_ids().empty() || !chunk.text().empty()) actions_.push_back(action::Send{std::move(chunk)});
-  if (state_ == State::kClosing) BeginClosing(now);
+  if (state_ == State::kClosing) return BeginClosing(now);
+  PromoteSuccessorIfReady();
+}
+
+// Tokens come again.
+void RequestMachine::Resume() {
+  open_.info.set_pause_seconds(absl::ToDoubleSeconds(last_gap_));
+  actions_.push_back(action::Resumed{open_.number, *std::exchange(paused_since_, std::nullopt), last_gap_});
 }
 
 void RequestMachine::Append(const v1::TokenEvent& event, v1::Chunk& chunk) {
@@ -210,10 +231,10 @@ void RequestMachine::StopAt(const std::string& stop_string) {
   finish_.set_reason(v1::FINISH_REASON_STOP);
   finish_.set_stop_string(stop_string);
   state_ = State::kClosing;
-  if (!std::exchange(open_.decode_closed, true)) actions_.push_back(action::CancelDecode{attempt_});
+  if (!std::exchange(open_.decode_closed, true)) actions_.push_back(action::CancelDecode{open_.number});
   // Once the sequence has changed owner, the prefill call ends by itself with the figures of the transfer.
   if (!open_.decode_started && !std::exchange(open_.prefill_closed, true)) {
-    actions_.push_back(action::CancelPrefill{attempt_});
+    actions_.push_back(action::CancelPrefill{open_.number});
   }
 }
 
@@ -241,13 +262,13 @@ void RequestMachine::NotePrefill(double seconds, uint32_t cached_prompt_tokens) 
   if (!std::exchange(cached_known_, true)) finish_.mutable_usage()->set_cached_prompt_tokens(cached_prompt_tokens);
 }
 
-void RequestMachine::OnHandedOver(const v1::HandedOver& handed_over) {
-  NotePrefill(handed_over.prefill_seconds(), handed_over.cached_prompt_tokens());
+void RequestMachine::OnHandedOver(Attempt& attempt, const v1::HandedOver& handed_over) {
+  if (!attempt.is_migration) NotePrefill(handed_over.prefill_seconds(), handed_over.cached_prompt_tokens());
   v1::Timings& timings = *finish_.mutable_timings();
   timings.set_transfer_seconds(timings.transfer_seconds() + handed_over.transfer_seconds());
   timings.set_transfer_exposed_seconds(timings.transfer_exposed_seconds() + handed_over.transfer_exposed_seconds());
-  open_.info.set_kv_bytes(handed_over.kv_bytes());
-  open_.info.set_transport(handed_over.transport());
+  attempt.info.set_kv_bytes(handed_over.kv_bytes());
+  attempt.info.set_transport(handed_over.transport());
 }
 
 void RequestMachine::OnWorkerFinished(absl::Time now, const v1::WorkerFinished& finished) {
@@ -257,9 +278,13 @@ void RequestMachine::OnWorkerFinished(absl::Time now, const v1::WorkerFinished& 
   CheckStranded(now);
 }
 
+bool RequestMachine::DecodeHasAll() const {
+  return open_.decode_started && (open_.is_migration || output_.size() > open_.prior_tokens);
+}
+
 // Both calls ended well and yet the output is not complete: a worker broke the contract.
 void RequestMachine::CheckStranded(absl::Time now) {
-  if (state_ != State::kRunning || !open_.decode_closed || !open_.prefill_closed) return;
+  if (state_ != State::kRunning || !open_.decode_closed || !open_.prefill_closed || successor_) return;
   EndAttempt(now, AttemptEnd::kInternal,
              absl::StrCat("both calls ended, but output token ", output_.size(), " never came"), {});
 }
@@ -269,31 +294,29 @@ void RequestMachine::OnFailed(absl::Time now, Side side, const v1::AttemptFailed
   const std::string& detail = failed.message();
   const WorkerKey reporter = KeyOf(side);
   const WorkerKey other = KeyOf(side == Side::kPrefill ? Side::kDecode : Side::kPrefill);
-  if (side == Side::kPrefill && open_.decode_started && output_.size() > open_.prior_tokens) {
+  if (side == Side::kPrefill && DecodeHasAll()) {
     return;  // the decode worker has everything it needs
   }
-  switch (failed.cause()) {
-    case v1::ATTEMPT_FAILURE_INVALID:
-      return Fail(AttemptEnd::kInvalid, absl::InvalidArgumentError(detail));
-    case v1::ATTEMPT_FAILURE_OVERLOADED:
+  const AttemptEnd end = EndOf(failed.cause());
+  switch (end) {
+    case AttemptEnd::kInvalid:
+      return Fail(end, absl::InvalidArgumentError(detail));
+    case AttemptEnd::kOverloaded:
       retry_after_ = absl::Milliseconds(failed.retry_after_ms());
-      return EndAttempt(now, AttemptEnd::kOverloaded, detail, {reporter});
-    case v1::ATTEMPT_FAILURE_PREEMPTED:
-      return EndAttempt(now, AttemptEnd::kPreempted, detail, {});
-    case v1::ATTEMPT_FAILURE_PEER_LOST:
-      return EndAttempt(now, AttemptEnd::kPeerLost, detail, {other});
-    case v1::ATTEMPT_FAILURE_REVOKED:
-      return EndAttempt(now, AttemptEnd::kRevoked, detail, {});
-    case v1::ATTEMPT_FAILURE_DRAINING:
-      return EndAttempt(now, AttemptEnd::kDraining, detail, {reporter});
+      return EndAttempt(now, end, detail, {failed.cause() == v1::ATTEMPT_FAILURE_PEER_OVERLOADED ? other : reporter});
+    case AttemptEnd::kPreempted:
+    case AttemptEnd::kRevoked:
+      return EndAttempt(now, end, detail, {});
+    case AttemptEnd::kPeerLost:
+      return EndAttempt(now, end, detail, {other});
     default:
-      return EndAttempt(now, AttemptEnd::kInternal, detail, {reporter});
+      return EndAttempt(now, end, detail, {reporter});
   }
 }
 
 void RequestMachine::OnCallEnded(absl::Time now, Side side, const absl::Status& status) {
   if (state_ == State::kClosing) return AdvanceClosing(now);
-  if (side == Side::kPrefill && open_.decode_started && output_.size() > open_.prior_tokens) return;
+  if (side == Side::kPrefill && DecodeHasAll()) return;
   const std::string detail = status.ok() ? "the call ended without a terminal event" : std::string(status.ToString());
   const AttemptEnd lost = side == Side::kPrefill ? AttemptEnd::kPrefillLost : AttemptEnd::kDecodeLost;
   switch (status.code()) {
@@ -315,12 +338,14 @@ void RequestMachine::OnCallEnded(absl::Time now, Side side, const absl::Status& 
 
 void RequestMachine::EndAttempt(absl::Time now, AttemptEnd end, const std::string& detail,
                                 std::vector<WorkerKey> avoid) {
-  CloseCalls();
+  Close(open_);
   open_.info.set_ended_by(std::string(Name(end)));
   *finish_.add_attempts() = open_.info;
   std::optional<uint64_t> broken_pair;
   if (end == AttemptEnd::kPeerLost) broken_pair = open_.placement.pair;
-  actions_.push_back(action::AttemptEnded{attempt_, end, detail, broken_pair});
+  actions_.push_back(action::AttemptEnded{open_.number, end, detail, broken_pair});
+  DropSuccessor(AttemptEnd::kCancelled, "the attempt that it was to follow has ended");
+  if (first_token_) paused_since_ = end;
 
   early_.clear();
   worker_finished_.reset();
@@ -333,10 +358,10 @@ void RequestMachine::EndAttempt(absl::Time now, AttemptEnd end, const std::strin
   NextAttempt();
 }
 
-void RequestMachine::CloseCalls() {
-  if (!std::exchange(open_.decode_closed, true)) actions_.push_back(action::CancelDecode{attempt_});
-  if (!std::exchange(open_.prefill_closed, true) && open_.accepted) {
-    actions_.push_back(action::CancelPrefill{attempt_});
+void RequestMachine::Close(Attempt& attempt) {
+  if (!std::exchange(attempt.decode_closed, true)) actions_.push_back(action::CancelDecode{attempt.number});
+  if (!std::exchange(attempt.prefill_closed, true) && attempt.accepted) {
+    actions_.push_back(action::CancelPrefill{attempt.number});
   }
 }
 
@@ -384,16 +409,16 @@ void RequestMachine::OnPlaced(absl::Time now, PlacementResult result) {
       avoid_.clear();
       return WaitToPlace();
   }
-  ++attempt_;
   open_ = Attempt{};
+  open_.number = ++attempt_;
   open_.placement = std::move(result.placement);
   open_.prior_tokens = output_.size();
   open_.prefill_closed = open_.placement.local;
-  open_.info.set_attempt(attempt_);
+  open_.info.set_attempt(open_.number);
   if (!open_.placement.local) open_.info.set_prefill_worker(open_.placement.prefill.key.id);
   open_.info.set_decode_worker(open_.placement.decode.key.id);
   state_ = State::kRunning;
-  actions_.push_back(action::OpenDecode{attempt_, open_.placement});
+  actions_.push_back(action::OpenDecode{open_.number, open_.placement});
 }
 
 void RequestMachine::WaitToPlace() {
@@ -414,6 +439,13 @@ void RequestMachine::RefuseOverloaded() {
 // ---------------------------------------------------------------------------------------------- how the request ends
 
 void RequestMachine::BeginClosing(absl::Time now) {
+  PromoteSuccessorIfReady();
+  DropSuccessor(AttemptEnd::kCancelled, "the output is complete");
+  // It knows no stop strings either.
+  const bool stopped_here = finish_.has_stop_string();
+  if (stopped_here && !std::exchange(open_.decode_closed, true)) {
+    actions_.push_back(action::CancelDecode{open_.number});
+  }
   early_.clear();
   AdvanceClosing(now);
   if (state_ == State::kClosing) actions_.push_back(action::WakeAfter{kClosingGrace, ++wake_});
@@ -422,15 +454,22 @@ void RequestMachine::BeginClosing(absl::Time now) {
 void RequestMachine::AdvanceClosing(absl::Time now) {
   if (state_ != State::kClosing) return;
   // The first token was the last: nothing was handed over, the decode worker has nothing to say.
-  if (open_.prefill_closed && !open_.decode_started) CloseCalls();
+  if (open_.prefill_closed && !open_.decode_started) Close(open_);
   if (open_.prefill_closed && open_.decode_closed) Finish(now);
+}
+
+bool RequestMachine::FinishIfClosing(absl::Time now) {
+  if (state_ != State::kClosing) return false;
+  Close(open_);
+  Finish(now);
+  return true;
 }
 
 void RequestMachine::Finish(absl::Time now) {
   state_ = State::kDone;
   open_.info.set_ended_by(std::string(Name(AttemptEnd::kFinished)));
   *finish_.add_attempts() = open_.info;
-  actions_.push_back(action::AttemptEnded{attempt_, AttemptEnd::kFinished, "", std::nullopt});
+  actions_.push_back(action::AttemptEnded{open_.number, AttemptEnd::kFinished, "", std::nullopt});
 
   const auto prompt_tokens = static_cast<uint32_t>(spec_.prompt.size());
   v1::Usage& usage = *finish_.mutable_usage();
@@ -449,8 +488,9 @@ void RequestMachine::Finish(absl::Time now) {
 
 void RequestMachine::Fail(AttemptEnd end, absl::Status status, absl::Duration retry_after) {
   if (state_ == State::kRunning || state_ == State::kClosing) {
-    CloseCalls();
-    actions_.push_back(action::AttemptEnded{attempt_, end, std::string(status.message()), std::nullopt});
+    Close(open_);
+    actions_.push_back(action::AttemptEnded{open_.number, end, std::string(status.message()), std::nullopt});
+    DropSuccessor(AttemptEnd::kCancelled, "the request has failed");
   }
   state_ = State::kDone;
   actions_.push_back(action::Fail{std::move(status), retry_after});

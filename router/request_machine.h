@@ -13,6 +13,9 @@
 // itself). Every second try has one form: attempt n is cancelled and its events are ignored, then attempt n+1 starts
 // with the output so far. Events therefore carry their attempt; those of another one than the open one do nothing.
 //
+// Migration is the exception: when a decode worker drains, attempt n+1 is opened at another one while n goes on, and
+// n's worker hands its sequence over (request_migration.cc). Both may send tokens until n+1 has taken over.
+//
 // Tokens leave in the order of their output index, each once. A token that comes again must be the same: otherwise the
 // request fails with INTERNAL, for no answer can be trusted then. The machine, not the workers, decides where the
 // output ends, so that a worker's death after the last token loses nothing.
@@ -58,6 +61,14 @@ struct OpenDecode {
 struct SubmitPrefill {
   uint32_t attempt;
 };
+struct PlaceMigration {  // -> OnMigrationPlaced
+  std::vector<WorkerKey> avoid;
+};
+struct Migrate {  // has the decode worker of `from` hand over to `attempt`; its events are OnPrefill...(attempt)
+  uint32_t from;
+  uint32_t attempt;
+  uint32_t prior_output_tokens;  // of `attempt`
+};
 struct CancelDecode {
   uint32_t attempt;
 };
@@ -73,6 +84,11 @@ struct AttemptEnded {
   AttemptEnd end;
   std::string detail;
   std::optional<uint64_t> broken_pair;  // its handoff does not work: probe it anew
+};
+struct Resumed {  // tokens come again after an attempt that had begun to send some
+  uint32_t attempt;
+  AttemptEnd end;  // of the attempt before
+  absl::Duration pause;
 };
 struct Disagreement {  // counted; the request fails
   uint32_t output_index;
@@ -91,9 +107,10 @@ struct Fail {  // last
 };
 }  // namespace action
 
-using Action = std::variant<action::Place, action::OpenDecode, action::SubmitPrefill, action::CancelDecode,
-                            action::CancelPrefill, action::WakeAfter, action::AttemptEnded, action::Disagreement,
-                            action::Send, action::Finish, action::Fail>;
+using Action =
+    std::variant<action::Place, action::OpenDecode, action::SubmitPrefill, action::PlaceMigration, action::Migrate,
+                 action::CancelDecode, action::CancelPrefill, action::WakeAfter, action::AttemptEnded, action::Resumed,
+                 action::Disagreement, action::Send, action::Finish, action::Fail>;
 
 class RequestMachine {
  public:
@@ -102,9 +119,10 @@ class RequestMachine {
 
   void Start();
   void OnPlaced(absl::Time now, PlacementResult result);
+  void OnMigrationPlaced(absl::Time now, PlacementResult result);
   void OnWake(absl::Time now, uint32_t wake);
   // The client went away, or the router stops.
-  void OnCancelled(const absl::Status& why);
+  void OnCancelled(absl::Time now, const absl::Status& why);
   // The request's deadline passed.
   void OnDeadline(absl::Time now);
 
@@ -125,23 +143,29 @@ class RequestMachine {
   enum class State { kPlacing, kWaiting, kRunning, kClosing, kDone };
   enum class Side { kPrefill, kDecode };
 
-  // The open attempt.
   struct Attempt {
-    Placement placement;
+    uint32_t number = 0;
+    Placement placement;  // of a migration: `prefill` is the decode worker that hands over
     size_t prior_tokens = 0;
     bool accepted = false;
     bool decode_started = false;
-    bool decode_closed = false;  // ended, or cancelled by us
+    bool is_migration = false;
+    uint32_t next_output_index = 0;  // of a migration that has started: tokens before it are the other attempt's
+    bool draining = false;           // its decode worker is
+    bool migrated = false;           // its decode worker has handed it over
+    bool decode_closed = false;      // ended, or cancelled by us
     bool prefill_closed = false;
     v1::AttemptInfo info;
   };
 
   bool IsOpen(uint32_t attempt) const;
+  bool IsSuccessor(uint32_t attempt) const { return successor_ && successor_->number == attempt; }
   const WorkerKey& KeyOf(Side side) const;
 
   // Tokens.
   void OnToken(const v1::TokenEvent& event);
   void SendReady(absl::Time now);
+  void Resume();
   void Append(const v1::TokenEvent& event, v1::Chunk& chunk);
   void EndOutput(TextAssembler::Delta rest, v1::FinishReason reason, v1::Chunk& chunk);
   void StopAt(const std::string& stop_string);
@@ -150,13 +174,30 @@ class RequestMachine {
   // How an attempt ends.
   void OnDecodeStarted(const v1::DecodeStarted& started);
   void NotePrefill(double seconds, uint32_t cached_prompt_tokens);
-  void OnHandedOver(const v1::HandedOver& handed_over);
+  void OnHandedOver(Attempt& attempt, const v1::HandedOver& handed_over);
+  void OnMigrated(absl::Time now);
   void OnWorkerFinished(absl::Time now, const v1::WorkerFinished& finished);
   void CheckStranded(absl::Time now);
+  // The open attempt's decode worker has what it needs of others, and so have we.
+  bool DecodeHasAll() const;
   void OnFailed(absl::Time now, Side side, const v1::AttemptFailed& failed);
   void OnCallEnded(absl::Time now, Side side, const absl::Status& status);
   void EndAttempt(absl::Time now, AttemptEnd end, const std::string& detail, std::vector<WorkerKey> avoid);
-  void CloseCalls();
+  void Close(Attempt& attempt);
+
+  // Migration.
+  void BeginMigration();
+  void RetryMigration();
+  void OnSuccessorDecodeEvent(absl::Time now, const v1::DecodeEvent& event);
+  void OnSuccessorPrefillEvent(absl::Time now, const v1::PrefillEvent& event);
+  void OnSuccessorCallEnded(absl::Time now, Side side, const absl::Status& status);
+  // Once it has the sequence and all tokens before its own are here.
+  void PromoteSuccessorIfReady();
+  void PromoteSuccessor();
+  void DropSuccessor(AttemptEnd end, const std::string& detail);
+  // The open attempt goes on as if nothing had been, or ends as well when it has handed over already.
+  void LoseSuccessor(absl::Time now, AttemptEnd end, const std::string& detail, std::vector<WorkerKey> avoid);
+  void LoseSuccessor(absl::Time now, const v1::AttemptFailed& failed);
 
   // How the next one starts.
   void NextAttempt();
@@ -168,6 +209,8 @@ class RequestMachine {
   void BeginClosing(absl::Time now);
   void AdvanceClosing(absl::Time now);
   void Finish(absl::Time now);
+  // The output is complete and sent: what is still to come is not worth failing for.
+  bool FinishIfClosing(absl::Time now);
   void Fail(AttemptEnd end, absl::Status status, absl::Duration retry_after = absl::ZeroDuration());
 
   const RequestSpec& spec_;
@@ -179,8 +222,12 @@ class RequestMachine {
 
   State state_ = State::kPlacing;
   std::vector<Action> actions_;
-  uint32_t attempt_ = 0;
+  uint32_t attempt_ = 0;  // the latest
   Attempt open_;
+  std::optional<Attempt> successor_;  // that the open one's sequence is migrated to
+  bool placing_successor_ = false;
+  std::vector<WorkerKey> avoid_successors_;
+  absl::Duration migration_delay_ = absl::ZeroDuration();  // before the next try
   std::map<uint32_t, v1::TokenEvent> early_;  // of the open attempt: indexes beyond the next; fewer than max_tokens
   std::optional<v1::WorkerFinished> worker_finished_;
   std::vector<TokenId> output_;
@@ -201,6 +248,8 @@ class RequestMachine {
   bool cached_known_ = false;
   std::optional<absl::Time> first_token_;
   absl::Time last_token_;
+  absl::Duration last_gap_;                 // between the tokens sent last and those before
+  std::optional<AttemptEnd> paused_since_;  // no token has come since an attempt ended so
 };
 
 }  // namespace baton::router

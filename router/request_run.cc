@@ -16,6 +16,14 @@ namespace baton::router {
 
 namespace {
 
+v1::DecodeTarget Target(const WorkerRef& decode) {
+  v1::DecodeTarget target;
+  target.set_worker_id(decode.key.id);
+  target.set_epoch(decode.key.epoch);
+  target.set_handoff_address(decode.handoff_address);
+  return target;
+}
+
 PageHash HashRoot(const RequestSpec& spec) { return PageHashRoot(spec.model, /*adapter=*/"", spec.cache_salt); }
 
 }  // namespace
@@ -23,18 +31,21 @@ PageHash HashRoot(const RequestSpec& spec) { return PageHashRoot(spec.model, /*a
 using DecodeCall = StreamCall<v1::DecodeRequest, v1::DecodeEvent>;
 using PrefillCall = StreamCall<v1::PrefillRequest, v1::PrefillEvent>;
 
-// The open attempt's. Earlier ones have been cancelled and live on by themselves until they have ended.
+using MigrateCall = StreamCall<v1::MigrateRequest, v1::PrefillEvent>;
+
+// An open attempt's. Those of earlier ones have been cancelled and live on by themselves until they have ended.
 struct RequestRun::Calls {
+  Placement placement;
   std::shared_ptr<DecodeCall> decode;
   std::shared_ptr<PrefillCall> prefill;
+  std::shared_ptr<MigrateCall> migrate;  // instead of `prefill`
   // Made when the decode call is opened, for both.
   v1::AttemptHeader header;
 };
 
 RequestRun::RequestRun(Options options)
     : options_(std::move(options)),
-      machine_(options_.spec, *options_.assets->tokenizer, options_.retry, options_.received),
-      calls_(std::make_unique<Calls>()) {}
+      machine_(options_.spec, *options_.assets->tokenizer, options_.retry, options_.received) {}
 
 RequestRun::~RequestRun() = default;
 
@@ -54,7 +65,7 @@ void RequestRun::Cancel(const absl::Status& why) {
   Handle([this, why](RequestMachine& machine) {
     // A server cancels a call whose deadline has passed: that is no wish of the client.
     if (TimeLeft() <= absl::ZeroDuration()) return machine.OnDeadline(SteadyNow());
-    machine.OnCancelled(why);
+    machine.OnCancelled(SteadyNow(), why);
   });
 }
 
@@ -76,20 +87,33 @@ absl::Duration RequestRun::TimeLeft() const { return options_.received + options
 
 // ---------------------------------------------------------------------------------------------------------- attempts
 
-void RequestRun::Do(action::Place& place) {
+PlacementQuery RequestRun::MakeQuery() {
   PlacementQuery query;
   query.model = options_.spec.model;
   query.assets_fingerprint = options_.spec.assets_fingerprint;
   query.numerics_id = numerics_id_;
   query.prompt_tokens = static_cast<uint32_t>(options_.spec.prompt.size() + machine_.output().size());
   query.total_tokens = static_cast<uint32_t>(options_.spec.prompt.size()) + options_.spec.sampling.max_tokens();
-  query.avoid = std::move(place.avoid);
   query.pages = PagesOfContext();
   query.page_tokens = options_.page_tokens;
+  return query;
+}
+
+void RequestRun::Do(action::Place& place) {
+  PlacementQuery query = MakeQuery();
+  query.avoid = std::move(place.avoid);
   PlacementResult result = options_.placer->Place(query);
   if (result.kind == PlacementResult::Kind::kPlaced) numerics_id_ = result.placement.numerics_id;
   // As an event of its own: the machine is not called from within its own actions.
   Handle([result = std::move(result)](RequestMachine& machine) { machine.OnPlaced(SteadyNow(), result); });
+}
+
+void RequestRun::Do(action::PlaceMigration& place) {
+  PlacementQuery query = MakeQuery();
+  query.avoid = std::move(place.avoid);
+  query.migrates = true;
+  PlacementResult result = options_.placer->Place(query);
+  Handle([result = std::move(result)](RequestMachine& machine) { machine.OnMigrationPlaced(SteadyNow(), result); });
 }
 
 std::vector<PageKey> RequestRun::PagesOfContext() {
@@ -123,25 +147,27 @@ v1::AttemptHeader RequestRun::MakeHeader(uint32_t attempt, const Placement& plac
 }
 
 void RequestRun::Do(action::OpenDecode& open) {
-  placement_ = std::move(open.placement);
   const uint32_t attempt = open.attempt;
+  Calls& calls = *(calls_[attempt] = std::make_unique<Calls>());
+  calls.placement = std::move(open.placement);
+  const Placement& placement = calls.placement;
   Log(LogLevel::kInfo, "attempt.started",
       {{"request", options_.id.ToString()},
        {"attempt", attempt},
-       {"prefill", placement_->local ? "local" : placement_->prefill.key.id},
-       {"decode", placement_->decode.key.id},
-       {"cached", placement_->cached_tokens},
+       {"prefill", placement.local ? "local" : placement.prefill.key.id},
+       {"decode", placement.decode.key.id},
+       {"cached", placement.cached_tokens},
        {"prior_tokens", machine_.output().size()}});
   attempt_opened_ = SteadyNow();
-  if (options_.metrics != nullptr) {
-    options_.metrics->Placed(options_.spec.model, placement_->local, placement_->cached_tokens);
+  if (options_.metrics != nullptr && placement.pair != 0) {
+    options_.metrics->Placed(options_.spec.model, placement.local, placement.cached_tokens);
   }
-  calls_->header = MakeHeader(attempt, *placement_);
+  calls.header = MakeHeader(attempt, placement);
   v1::DecodeRequest request;
-  *request.mutable_header() = calls_->header;
-  request.set_prefill_locally(placement_->local);
-  WorkerConnection& worker = *placement_->decode.connection;
-  calls_->decode = DecodeCall::Start(
+  *request.mutable_header() = calls.header;
+  request.set_prefill_locally(placement.local);
+  WorkerConnection& worker = *placement.decode.connection;
+  calls.decode = DecodeCall::Start(
       {worker.calls(), TimeLeft()}, std::move(request),
       [&worker](auto* context, const auto* message, auto* reactor) {
         worker.decode().async()->Decode(context, message, reactor);
@@ -158,19 +184,12 @@ void RequestRun::Do(action::OpenDecode& open) {
       });
 }
 
-void RequestRun::Do(action::SubmitPrefill& submit) {
-  const uint32_t attempt = submit.attempt;
-  v1::PrefillRequest request;
-  *request.mutable_header() = std::move(calls_->header);
-  request.mutable_target()->set_worker_id(placement_->decode.key.id);
-  request.mutable_target()->set_epoch(placement_->decode.key.epoch);
-  request.mutable_target()->set_handoff_address(placement_->decode.handoff_address);
-  WorkerConnection& worker = *placement_->prefill.connection;
-  calls_->prefill = PrefillCall::Start(
-      {worker.calls(), TimeLeft()}, std::move(request),
-      [&worker](auto* context, const auto* message, auto* reactor) {
-        worker.prefill().async()->Prefill(context, message, reactor);
-      },
+// A call whose events are those of `attempt`'s prefill.
+template <typename Call, typename Request, typename Method>
+std::shared_ptr<Call> RequestRun::StartPrefill(uint32_t attempt, WorkerConnection& worker, Request request,
+                                               Method method) {
+  return Call::Start(
+      {worker.calls(), TimeLeft()}, std::move(request), std::move(method),
       [self = shared_from_this(), attempt](v1::PrefillEvent event) {
         self->Handle([attempt, event = std::move(event)](RequestMachine& machine) {
           machine.OnPrefillEvent(SteadyNow(), attempt, event);
@@ -183,12 +202,43 @@ void RequestRun::Do(action::SubmitPrefill& submit) {
       });
 }
 
-void RequestRun::Do(action::CancelDecode& /*cancel*/) {
-  if (const auto call = std::exchange(calls_->decode, nullptr)) call->Cancel();
+void RequestRun::Do(action::SubmitPrefill& submit) {
+  Calls& calls = *calls_.at(submit.attempt);
+  v1::PrefillRequest request;
+  *request.mutable_header() = std::move(calls.header);
+  *request.mutable_target() = Target(calls.placement.decode);
+  WorkerConnection& worker = *calls.placement.prefill.connection;
+  calls.prefill = StartPrefill<PrefillCall>(submit.attempt, worker, std::move(request),
+                                            [&worker](auto* context, const auto* message, auto* reactor) {
+                                              worker.prefill().async()->Prefill(context, message, reactor);
+                                            });
 }
 
-void RequestRun::Do(action::CancelPrefill& /*cancel*/) {
-  if (const auto call = std::exchange(calls_->prefill, nullptr)) call->Cancel();
+void RequestRun::Do(action::Migrate& migrate) {
+  Calls& calls = *calls_.at(migrate.attempt);
+  calls.header.Clear();  // its worker has all of it
+  v1::MigrateRequest request;
+  request.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
+  request.set_request_id(options_.id.ToBytes());
+  request.set_from_attempt(migrate.from);
+  request.set_to_attempt(migrate.attempt);
+  request.set_prior_output_tokens(migrate.prior_output_tokens);
+  *request.mutable_target() = Target(calls.placement.decode);
+  WorkerConnection& worker = *calls.placement.prefill.connection;
+  calls.migrate = StartPrefill<MigrateCall>(migrate.attempt, worker, std::move(request),
+                                            [&worker](auto* context, const auto* message, auto* reactor) {
+                                              worker.decode().async()->Migrate(context, message, reactor);
+                                            });
+}
+
+void RequestRun::Do(action::CancelDecode& cancel) {
+  if (const auto call = std::exchange(calls_.at(cancel.attempt)->decode, nullptr)) call->Cancel();
+}
+
+void RequestRun::Do(action::CancelPrefill& cancel) {
+  Calls& calls = *calls_.at(cancel.attempt);
+  if (const auto call = std::exchange(calls.prefill, nullptr)) call->Cancel();
+  if (const auto call = std::exchange(calls.migrate, nullptr)) call->Cancel();
 }
 
 void RequestRun::Do(action::WakeAfter& wake) {
@@ -200,14 +250,24 @@ void RequestRun::Do(action::WakeAfter& wake) {
 }
 
 void RequestRun::Do(action::AttemptEnded& ended) {
-  const bool finished = ended.end == AttemptEnd::kFinished;
-  Log(finished ? LogLevel::kInfo : LogLevel::kWarning, "attempt.ended",
+  const bool as_planned = ended.end == AttemptEnd::kFinished || ended.end == AttemptEnd::kMigrated;
+  Log(as_planned ? LogLevel::kInfo : LogLevel::kWarning, "attempt.ended",
       {{"request", options_.id.ToString()},
        {"attempt", ended.attempt},
        {"cause", Name(ended.end)},
        {"detail", ended.detail}});
   if (ended.broken_pair) options_.placer->PairBroken(*ended.broken_pair, ended.detail);
   if (options_.metrics != nullptr) options_.metrics->AttemptEnded(options_.spec.model, ended.end);
+  calls_.erase(ended.attempt);  // its calls have ended or been cancelled
+}
+
+void RequestRun::Do(action::Resumed& resumed) {
+  Log(LogLevel::kInfo, "request.resumed",
+      {{"request", options_.id.ToString()},
+       {"attempt", resumed.attempt},
+       {"after", Name(resumed.end)},
+       {"pause", resumed.pause}});
+  if (options_.metrics != nullptr) options_.metrics->Resumed(options_.spec.model, resumed.end, resumed.pause);
 }
 
 void RequestRun::Do(action::Disagreement& disagreement) {
@@ -278,8 +338,7 @@ void RequestRun::End(std::string_view outcome, const absl::Status& status) {
   }
   wake_timer_.Cancel();
   deadline_timer_.Cancel();
-  calls_->decode = nullptr;
-  calls_->prefill = nullptr;
+  calls_.clear();
 }
 
 }  // namespace baton::router

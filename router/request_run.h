@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -63,6 +64,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
  private:
   struct Calls;
 
+  PlacementQuery MakeQuery();
   explicit RequestRun(Options options);
   // Runs `event` on the strand and then whatever the machine asks for.
   template <typename Event>
@@ -72,15 +74,20 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   void Do(action::Place& place);
   void Do(action::OpenDecode& open);
   void Do(action::SubmitPrefill& submit);
+  void Do(action::PlaceMigration& place);
+  void Do(action::Migrate& migrate);
   void Do(action::CancelDecode& cancel);
   void Do(action::CancelPrefill& cancel);
   void Do(action::WakeAfter& wake);
   void Do(action::AttemptEnded& ended);
+  void Do(action::Resumed& resumed);
   void Do(action::Disagreement& disagreement);
   void Do(action::Send& send);
   void Do(action::Finish& finish);
   void Do(action::Fail& fail);
 
+  template <typename Call, typename Request, typename Method>
+  std::shared_ptr<Call> StartPrefill(uint32_t attempt, WorkerConnection& worker, Request request, Method method);
   v1::AttemptHeader MakeHeader(uint32_t attempt, const Placement& placement) const;
   std::vector<PageKey> PagesOfContext();
   absl::Duration TimeLeft() const;
@@ -92,10 +99,9 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
 
   // Strand:
   RequestMachine machine_;
-  std::unique_ptr<Calls> calls_;
-  std::optional<Placement> placement_;  // of the open attempt
-  std::string numerics_id_;             // of the first attempt: later ones stay with it
-  std::vector<PageHash> page_hashes_;   // of the prompt and the output so far
+  std::map<uint32_t, std::unique_ptr<Calls>> calls_;  // by attempt: of those that are open
+  std::string numerics_id_;                           // of the first attempt: later ones stay with it
+  std::vector<PageHash> page_hashes_;                 // of the prompt and the output so far
   Timer wake_timer_;
   Timer deadline_timer_;
   std::optional<absl::Time> attempt_opened_;  // the latest

@@ -76,8 +76,6 @@ class StreamCall : public grpc::ClientReadReactor<Response> {
   struct Options {
     std::shared_ptr<CallGroup> group;
     absl::Duration timeout = absl::InfiniteDuration();
-    // A worker that is not connected fails the call at once, unless it is to wait for the connection.
-    bool wait_for_ready = false;
   };
 
   static std::shared_ptr<StreamCall> Start(Options options, Request request, const Method& method, OnEvent on_event,
@@ -105,7 +103,6 @@ class StreamCall : public grpc::ClientReadReactor<Response> {
     if (options_.timeout < absl::Hours(24 * 365)) {
       context_.set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout));
     }
-    context_.set_wait_for_ready(options_.wait_for_ready);
   }
 
   void OnReadDone(bool ok) override {

@@ -213,8 +213,6 @@ absl::StatusOr<ServedModel> WorkerRegistry::FindModel(const std::string& name) c
   return table_.FindModel(name);
 }
 
-bool WorkerRegistry::ready() const { return ready_pairs() > 0; }
-
 size_t WorkerRegistry::ready_pairs() const {
   MutexLock lock(mutex_);
   return table_.ready_pairs();

@@ -51,7 +51,6 @@ class WorkerRegistry : public Placer, public std::enable_shared_from_this<Worker
   void PairBroken(uint64_t pair, const std::string& why) override;
 
   absl::StatusOr<ServedModel> FindModel(const std::string& name) const;
-  bool ready() const;
   size_t ready_pairs() const;
   std::map<std::string, int> workers_by_state() const;
   void Describe(v1::GetStatusResponse& response) const;

@@ -64,7 +64,7 @@ class WorkerTable {
     bool is_bad = false;
   };
   struct Effects {
-    std::vector<size_t> connect;  // -> OnConnecting, then OnStatus..., OnStreamEnded
+    std::vector<size_t> connect;  // -> OnStatus..., OnStreamEnded
     std::vector<WatchPages> watch_pages;
     std::vector<FetchAssets> fetch;
     std::vector<Placement> probe;  // -> OnProbed

@@ -61,11 +61,11 @@ Placement WorkerTable::MakePlacement(const Pair& pair) const {
 }
 
 PlacementResult WorkerTable::Place(absl::Time now, const PlacementQuery& query) {
-  const PlacementNeed need{query.prompt_tokens, query.total_tokens};
+  const PlacementNeed need{query.prompt_tokens, query.total_tokens, query.migrates};
   std::vector<PairView> views;
   const Pair* hopeful = nullptr;
   for (const Pair& pair : pairs_) {
-    if (!Matches(pair, query)) continue;
+    if (!Matches(pair, query) || (query.migrates && workers_[pair.decode].ref->handoff_address.empty())) continue;
     const PairView view = View(pair, query);
     if (!Fits(view, need)) continue;
     if (Usable(pair)) {
@@ -77,8 +77,15 @@ PlacementResult WorkerTable::Place(absl::Time now, const PlacementQuery& query) 
   if (const std::optional<size_t> chosen = ChoosePair(options_.placement, views, need, query.avoid, turn_++)) {
     const PairView& view = views[*chosen];
     const Pair& pair = *FindPair(view.pair);
+    const SentWork pages{now, 0, query.prompt_tokens / view.decode.page_tokens + 1};
+    if (query.migrates) {
+      workers_[pair.decode].sent.push_back(pages);
+      PlacementResult placed{PlacementResult::Kind::kPlaced, MakePlacement(pair), ""};
+      placed.placement.pair = 0;
+      placed.placement.local = false;
+      return placed;
+    }
     workers_[pair.prefill].sent.push_back({now, TokensToCompute(view.prefill, need), 0});
-    SentWork pages{now, 0, query.prompt_tokens / view.decode.page_tokens + 1};
     if (pair.prefill == pair.decode) {
       workers_[pair.decode].sent.back().pages = pages.pages;
     } else {

@@ -7,7 +7,16 @@ namespace baton {
 absl::StatusOr<std::shared_ptr<void>> Admission::Enter() {
   MutexLock lock(mutex_);
   if (closed_) return absl::UnavailableError("the worker drains and takes no new work");
-  if (open_ >= limit_) {
+  return EnterBelow(limit_);
+}
+
+absl::StatusOr<std::shared_ptr<void>> Admission::EnterToLeave() {
+  MutexLock lock(mutex_);
+  return EnterBelow(2 * limit_);
+}
+
+absl::StatusOr<std::shared_ptr<void>> Admission::EnterBelow(int limit) {
+  if (open_ >= limit) {
     return absl::ResourceExhaustedError(absl::StrCat("the worker holds ", open_, " requests, its limit"));
   }
   ++open_;

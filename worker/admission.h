@@ -20,12 +20,15 @@ class Admission {
   // A ticket for one attempt, held until everything of it is released. RESOURCE_EXHAUSTED names the limit, UNAVAILABLE
   // says that the worker drains. The admission must outlive its tickets.
   absl::StatusOr<std::shared_ptr<void>> Enter();
+  // A ticket beyond the limit, up to twice of it, and after Close: for a call that ends an attempt which has one.
+  absl::StatusOr<std::shared_ptr<void>> EnterToLeave();
   // From now on nobody enters.
   void Close();
   // False if attempts are still open at `deadline`.
   bool WaitEmpty(absl::Time deadline);
 
  private:
+  absl::StatusOr<std::shared_ptr<void>> EnterBelow(int limit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Leave();
 
   const int limit_;

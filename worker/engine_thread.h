@@ -31,7 +31,7 @@ class EngineThread {
   void Stop();
 
   // Runs `command` on the thread. Never blocks, never refuses while running: the number of commands is bounded by the
-  // number of open attempts, which the services bound. Thread-safe.
+  // number of open calls, which the services bound. Thread-safe.
   void Post(std::function<void()> command);
 
  private:

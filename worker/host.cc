@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/address.h"
+#include "common/clock.h"
 #include "common/ids.h"
 #include "common/log.h"
 #include "common/status_macros.h"
@@ -20,6 +21,7 @@ namespace {
 // Ended attempts give their pages back once their peers have answered; nobody waits longer than this for it at exit.
 constexpr absl::Duration kReleaseTimeout = absl::Seconds(2);
 constexpr absl::Duration kFarewellTimeout = absl::Milliseconds(200);
+constexpr absl::Duration kWarmUp = absl::Milliseconds(200);
 constexpr absl::Duration kSignalPoll = absl::Milliseconds(100);
 
 // Routers need them: better refused here than by each of them.
@@ -110,7 +112,28 @@ absl::Status WorkerHost::CreatePool(bool with_transport) {
     };
   }
   BATON_ASSIGN_OR_RETURN(pool_, PagePool::Create(layout, static_cast<uint32_t>(pages), std::move(allocator)));
-  return absl::OkStatus();
+  if (options_.prefault == "off") return absl::OkStatus();
+  BATON_RETURN_IF_ERROR(pool_->Prefault(options_.threads));
+  return WarmUp();
+}
+
+// A step as large as they come, for its memory, and some time of it, for the rest: code, threads and clocks wake up.
+absl::Status WorkerHost::WarmUp() {
+  const KvLayout& layout = pool_->layout();
+  const int tokens = static_cast<int>(std::min<uint64_t>({static_cast<uint64_t>(options_.schedule.token_budget),
+                                                          static_cast<uint64_t>(model_->config().max_positions),
+                                                          uint64_t{pool_->pages_total()} * layout.page_tokens}));
+  BATON_ASSIGN_OR_RETURN(const std::vector<PageRef> pages, pool_->Allocate(layout.pages_for(tokens)));
+  std::vector<PageId> ids;
+  ids.reserve(pages.size());
+  for (const PageRef& page : pages) ids.push_back(page.id());
+  const std::vector<TokenId> prompt(tokens, 0);
+  const SequenceInput sequence{.tokens = prompt, .start_position = 0, .pages = ids, .want = Want::kLastLogits};
+  const absl::Time end = SteadyNow() + kWarmUp;
+  ForwardOutput output;
+  const absl::Status status =
+      model_->Forward({&sequence, 1}, *pool_, [&](int /*layer*/) { return SteadyNow() < end; }, output);
+  return absl::IsCancelled(status) ? absl::OkStatus() : status;
 }
 
 AttemptLimits WorkerHost::limits() const {

@@ -60,6 +60,7 @@ class WorkerHost {
  private:
   WorkerHost(const WorkerOptions& options, v1::WorkerRole role);
   absl::Status CreatePool(bool with_transport);
+  absl::Status WarmUp();
   v1::WorkerStatus Snapshot() const;
   // True when no attempt is left.
   bool Drain(ShutdownSignal& signal, const Role& role);

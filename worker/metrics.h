@@ -23,7 +23,7 @@ struct WorkerMetrics {
   prometheus::Histogram& step_seconds;
   prometheus::Counter& prompt_tokens;    // computed here
   prometheus::Counter& cached_tokens;    // neither computed nor received, because their pages were here
-  prometheus::Counter& received_tokens;  // handed over by a prefill worker
+  prometheus::Counter& received_tokens;  // handed over by another worker
   prometheus::Counter& generated_tokens;
   prometheus::Counter& transfer_bytes;
   prometheus::Counter& transfer_failures;

@@ -122,6 +122,8 @@ void WorkerOptions::AddTo(OptionSet& set) {
   set.Add("page-tokens", &page_tokens, "tokens per KV page, a power of two", 1, 1024);
   set.Add("kv-memory", &kv_memory, "memory for KV pages");
   set.Add("pages", &pages, "number of KV pages; 0: as many as fit kv-memory", 0, 1 << 28);
+  set.AddChoice("prefault", &prefault, {"on", "off"},
+                "take all memory at the start; off: as it is first needed, which slows the first requests");
   set.AddChoice(
       "prefix-cache", &prefix_cache, {"on", "off"},
       "keep the pages of finished requests while there is room, for requests that begin with the same tokens");
@@ -177,6 +179,7 @@ absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {
         ", expected each to be longer than the one before"));
   }
   BATON_ASSIGN_OR_RETURN(transport.secret, ReadSecret(secret_file));
+  transport.prefault = prefault == "on";
   if (needs_secret && transport.secret.empty()) {
     return absl::InvalidArgumentError(
         "no secret, expected --secret-file FILE or $BATON_SECRET, the same on all workers (for instance from: openssl "

@@ -36,6 +36,7 @@ struct WorkerOptions {
   ByteSize kv_memory{512ull << 20};
   int pages = 0;  // when set: instead of kv_memory
 
+  std::string prefault = "on";
   std::string prefix_cache = "on";
 
   ScheduleLimits schedule{.chunk_tokens = 0};  // 0: the token budget

@@ -35,10 +35,12 @@ void FillFailed(v1::AttemptFailure cause, const absl::Status& why, v1::AttemptFa
   constexpr uint32_t kRetryAfterMs = 200;
   failed->set_cause(cause);
   failed->set_message(std::string(why.message()));
-  if (cause == v1::ATTEMPT_FAILURE_OVERLOADED) failed->set_retry_after_ms(kRetryAfterMs);
+  if (cause == v1::ATTEMPT_FAILURE_OVERLOADED || cause == v1::ATTEMPT_FAILURE_PEER_OVERLOADED) {
+    failed->set_retry_after_ms(kRetryAfterMs);
+  }
 }
 
-v1::AttemptFailure HandoffFailureCause(const absl::Status& why) {
+v1::AttemptFailure ReceiveFailureCause(const absl::Status& why) {
   switch (why.code()) {
     case absl::StatusCode::kInvalidArgument:
       return v1::ATTEMPT_FAILURE_INVALID;
@@ -51,6 +53,11 @@ v1::AttemptFailure HandoffFailureCause(const absl::Status& why) {
     default:
       return v1::ATTEMPT_FAILURE_PEER_LOST;
   }
+}
+
+v1::AttemptFailure SendFailureCause(const absl::Status& why) {
+  const v1::AttemptFailure cause = ReceiveFailureCause(why);
+  return cause == v1::ATTEMPT_FAILURE_OVERLOADED ? v1::ATTEMPT_FAILURE_PEER_OVERLOADED : cause;
 }
 
 std::string CauseName(v1::AttemptFailure cause) {

@@ -16,8 +16,10 @@ void FillTokenEvent(uint32_t output_index, const SampledToken& sampled, const Sa
 // `end` is not kNo.
 void FillFinished(Sequence::End end, TokenId last_token, v1::WorkerFinished* finished);
 void FillFailed(v1::AttemptFailure cause, const absl::Status& why, v1::AttemptFailed* failed);
-// Why a handoff failed, in the router's terms.
-v1::AttemptFailure HandoffFailureCause(const absl::Status& why);
+// Why a handoff failed, in the router's terms: as the side that receives it says it, and the one that hands over, which
+// speaks of the other one's refusals, too.
+v1::AttemptFailure ReceiveFailureCause(const absl::Status& why);
+v1::AttemptFailure SendFailureCause(const absl::Status& why);
 // For logs and metrics: "peer_lost".
 std::string CauseName(v1::AttemptFailure cause);
 

@@ -1,8 +1,14 @@
 #include "engine/kv/page_pool.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <cassert>
+#include <cerrno>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -82,6 +88,30 @@ PagePool::PagePool(const KvLayout& layout, uint32_t pages_total, PoolMemory memo
 PagePool::~PagePool() {
   assert(free_ + index_.evictable_pages() == pages_total_ && "a PageRef outlives its pool");
   if (memory_.release) memory_.release();
+}
+
+absl::Status PagePool::Prefault(int threads) {
+  constexpr size_t kSlice = 64 << 20;
+  const auto machine_page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(memory_.data) & ~(machine_page - 1);
+  const uintptr_t end = reinterpret_cast<uintptr_t>(memory_.data) + bytes();
+  std::atomic<uintptr_t> next = begin;
+  std::atomic<int> error = 0;
+  const auto populate = [&] {
+    for (uintptr_t slice = next.fetch_add(kSlice); slice < end; slice = next.fetch_add(kSlice)) {
+      const size_t size = std::min<uintptr_t>(kSlice, end - slice);
+      // NOLINTNEXTLINE(performance-no-int-to-ptr)
+      if (madvise(reinterpret_cast<void*>(slice), size, MADV_POPULATE_WRITE) != 0) error = errno;
+    }
+  };
+  std::vector<std::thread> helpers;
+  for (int i = 1; i < threads; ++i) helpers.emplace_back(populate);
+  populate();
+  for (std::thread& helper : helpers) helper.join();
+  // A kernel before 5.14 does not know the request: it makes the memory as it is written.
+  if (error == 0 || error == EINVAL) return absl::OkStatus();
+  return absl::ErrnoToStatus(error,
+                             absl::StrCat("making the memory of ", pages_total_, " KV pages, ", bytes(), " bytes"));
 }
 
 absl::StatusOr<std::vector<PageRef>> PagePool::Allocate(int count) {

@@ -86,6 +86,10 @@ class PagePool {
   PagePool(const PagePool&) = delete;
   PagePool& operator=(const PagePool&) = delete;
 
+  // Has the kernel make the memory now; otherwise it does page by page, as each is first written, and the first
+  // requests pay for it. Fails when there is not so much. For memory of the host.
+  absl::Status Prefault(int threads);
+
   const KvLayout& layout() const { return layout_; }
   uint32_t pages_total() const { return pages_total_; }
   std::byte* data() const { return static_cast<std::byte*>(memory_.data); }

@@ -17,6 +17,9 @@ inline void LogPeerState(const std::string& worker, PeerState state, const absl:
       return Log(LogLevel::kInfo, "peer.heard_again", {{"peer", worker}});
     case PeerState::kSilent:
       return Log(LogLevel::kWarning, "peer.silent", {{"peer", worker}, {"pages_quarantined", pages_quarantined}});
+    case PeerState::kGivenUp:
+      return Log(LogLevel::kWarning, "peer.given_up",
+                 {{"peer", worker}, {"status", why}, {"pages_quarantined", pages_quarantined}});
     case PeerState::kRevoked:
       return Log(LogLevel::kWarning, "peer.lost", {{"peer", worker}, {"status", why}});
   }

@@ -21,6 +21,7 @@
 #include "common/mutex.h"
 #include "common/status_macros.h"
 #include "kvtransfer/endpoints.h"
+#include "kvtransfer/endpoints/make_endpoint.h"
 #include "kvtransfer/endpoints/peer_log.h"
 #include "kvtransfer/wire/codec.h"
 
@@ -129,8 +130,11 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
   Load load() const override {
     MutexLock lock(mutex_);
     const handoff::Receiver::Counts counts = machine_.counts();
-    return {
-        .queued = counts.queued, .granted = counts.granted, .revoking = counts.revoking, .received = counts.received};
+    return {.queued = counts.queued,
+            .granted = counts.granted,
+            .revoking = counts.revoking,
+            .received = counts.received,
+            .grants = grants_};
   }
 
   void OnPeerAccepted(PeerId peer) override;
@@ -171,6 +175,7 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
   handoff::Receiver machine_ ABSL_GUARDED_BY(mutex_);
   PoolPages pages_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<PeerId, Peer> peers_ ABSL_GUARDED_BY(mutex_);
+  uint64_t grants_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
@@ -191,6 +196,7 @@ void ReceiverEndpoint::ApplyLocked(const handoff::Receiver::Event& event, Effect
 
 void ReceiverEndpoint::Carry(handoff::Receiver::Action action, Effects* effects) {
   if (auto* send = std::get_if<handoff::Receiver::Send>(&action)) {
+    if (std::holds_alternative<handoff::Granted>(send->message)) ++grants_;
     transport_->Send(send->peer, handoff::Encode(send->message));
   } else if (auto* received = std::get_if<handoff::Receiver::Received>(&action)) {
     // std::function wants its captures copyable.
@@ -199,7 +205,7 @@ void ReceiverEndpoint::Carry(handoff::Receiver::Action action, Effects* effects)
         .pages = pages_.Take(received->pages),
         .tokens = received->tokens,
         .cached_tokens = received->cached_pages * layout_.page_tokens,
-        .first_token = received->first_token,
+        .output = std::move(received->output),
     });
     effects->callbacks.push_back([this, sequence] { events_.on_received(std::move(*sequence)); });
   } else if (auto* failed = std::get_if<handoff::Receiver::Failed>(&action)) {
@@ -290,6 +296,7 @@ void ReceiverEndpoint::OnPeerState(PeerId peer, PeerState state, const absl::Sta
   }
   if (!worker.empty()) LogPeerState(worker, state, why, pool_.counts().quarantined);
   Finish(std::move(effects));
+  if (events_.on_peer_changed != nullptr) events_.on_peer_changed();
 }
 
 bool ReceiverEndpoint::AllowWrite(PeerId peer, StreamId stream, uint64_t offset, uint64_t bytes) {
@@ -306,10 +313,9 @@ bool ReceiverEndpoint::AllowWrite(PeerId peer, StreamId stream, uint64_t offset,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HandoffReceiver>> HandoffReceiver::Create(const HandoffIdentity& identity,
-                                                                         const ReceiverOptions& options,
-                                                                         Transport* transport, PagePool* pool,
-                                                                         Events events) {
+absl::StatusOr<Endpoint<HandoffReceiver>> MakeReceiver(const HandoffIdentity& identity, const ReceiverOptions& options,
+                                                       Transport* transport, PagePool* pool,
+                                                       HandoffReceiver::Events events) {
   if (identity.worker_id.empty()) return absl::InvalidArgumentError("worker_id is empty");
   if (options.max_sequences < 1 || options.max_attempts < 1 || options.max_queue < 1 || options.max_bypass < 0 ||
       options.growth_watermark_pages < 0) {
@@ -319,8 +325,18 @@ absl::StatusOr<std::unique_ptr<HandoffReceiver>> HandoffReceiver::Create(const H
                      ", growth_watermark_pages ", options.growth_watermark_pages, " not negative"));
   }
   auto receiver = std::make_unique<ReceiverEndpoint>(identity, options, transport, pool, std::move(events));
-  BATON_RETURN_IF_ERROR(transport->Start(receiver.get()));
-  return receiver;
+  ReceiverEndpoint* transport_events = receiver.get();
+  return Endpoint<HandoffReceiver>{std::move(receiver), transport_events};
+}
+
+absl::StatusOr<std::unique_ptr<HandoffReceiver>> HandoffReceiver::Create(const HandoffIdentity& identity,
+                                                                         const ReceiverOptions& options,
+                                                                         Transport* transport, PagePool* pool,
+                                                                         Events events) {
+  BATON_ASSIGN_OR_RETURN(Endpoint<HandoffReceiver> receiver,
+                         MakeReceiver(identity, options, transport, pool, std::move(events)));
+  BATON_RETURN_IF_ERROR(transport->Start(receiver.events));
+  return std::move(receiver.endpoint);
 }
 
 }  // namespace baton

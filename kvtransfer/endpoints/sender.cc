@@ -1,4 +1,4 @@
-// The prefill side: one handoff::Writer per handoff, one connection per decode worker.
+// The side that hands over: one handoff::Writer per handoff, one connection per decode worker.
 //
 // One mutex guards all state. What the machines say is handed to the transport under it, so that it leaves in their
 // order; callbacks run after it, because they may come back to us.
@@ -23,6 +23,7 @@
 #include "common/mutex.h"
 #include "common/status_macros.h"
 #include "kvtransfer/endpoints.h"
+#include "kvtransfer/endpoints/make_endpoint.h"
 #include "kvtransfer/endpoints/peer_log.h"
 #include "kvtransfer/handoff/seen_attempts.h"
 #include "kvtransfer/handoff/writer.h"
@@ -33,6 +34,11 @@ namespace baton {
 namespace {
 
 using handoff::Writer;
+
+// Whatever it is, it is the pair's fault and not the request's.
+absl::Status DecodeLost(const absl::Status& why) {
+  return absl::UnavailableError(absl::StrCat("the decode worker is lost: ", why.message()));
+}
 
 class SenderEndpoint final : public HandoffSender, public TransportEvents {
  public:
@@ -47,7 +53,8 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
   void Reserve(const AttemptKey& key, const HandoffTarget& target, int tokens, std::vector<PageHash> hashes,
                Events events) override;
   void PutLayer(const AttemptKey& key, int layer, int first_page, std::span<const PageId> pages) override;
-  void Commit(const AttemptKey& key, TokenId first_token) override;
+  void Flush(const AttemptKey& key) override;
+  void Commit(const AttemptKey& key, std::vector<TokenId> output) override;
   void Abort(const AttemptKey& key, bool finished, std::function<void()> released) override;
 
   void OnPeerAccepted(PeerId peer) override { transport_->Disconnect(peer); }  // nobody has business here
@@ -92,13 +99,14 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
   absl::Status CheckWelcome(const TargetKey& target, const handoff::Welcome& welcome) const;
   void OnFlushed(const AttemptKey& key, const absl::Status& status);
   Connections::iterator FindConnection(PeerId peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Fails what waits for the connection and forgets it. What began on it goes on until its peer is revoked.
-  void DropConnection(Connections::iterator it, const absl::Status& why, Callbacks* callbacks)
+  // Fails what waits for the connection and forgets it. What began on it ends when its peer is given up or revoked.
+  void DropConnection(Connections::iterator it, PeerState state, const absl::Status& why, Callbacks* callbacks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Feeds the machine and carries out what it says. The handoff is gone afterwards if it has ended.
   void Tell(const AttemptKey& key, const Writer::Event& event, Callbacks* callbacks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellAllOf(PeerId peer, const Writer::Event& event, Callbacks* callbacks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellAndRun(const AttemptKey& key, const Writer::Event& event);
   void Carry(Handoff& handoff, const Writer::Action& action, Callbacks* callbacks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -171,14 +179,16 @@ void SenderEndpoint::PutLayer(const AttemptKey& key, int layer, int first_page, 
   TellAndRun(key, Writer::PutLayer{layer, first_page, {pages.begin(), pages.end()}});
 }
 
-void SenderEndpoint::Commit(const AttemptKey& key, TokenId first_token) {
+void SenderEndpoint::Flush(const AttemptKey& key) { TellAndRun(key, Writer::FlushPuts{}); }
+
+void SenderEndpoint::Commit(const AttemptKey& key, std::vector<TokenId> output) {
   Callbacks callbacks;
   {
     MutexLock lock(mutex_);
     const auto it = handoffs_.find(key);
     if (it == handoffs_.end()) return;
     it->second->commit_asked = SteadyClock::now();
-    Tell(key, Writer::CommitSequence{first_token}, &callbacks);
+    Tell(key, Writer::CommitSequence{std::move(output)}, &callbacks);
   }
   Run(callbacks);
 }
@@ -223,12 +233,12 @@ void SenderEndpoint::OnConnected(const TargetKey& target, const absl::StatusOr<P
           MutexLock lock(mutex_);
           const auto it = FindConnection(peer);
           if (it == connections_.end() || it->second.state != Connection::State::kGreeting) return;
-          DropConnection(it, absl::DeadlineExceededError("no answer to Hello"), &late);
+          DropConnection(it, PeerState::kGivenUp, absl::DeadlineExceededError("no answer to Hello"), &late);
         }
         Run(late);
       });
     } else {
-      DropConnection(it, peer.status(), &callbacks);
+      DropConnection(it, PeerState::kGivenUp, peer.status(), &callbacks);
     }
   }
   Run(callbacks);
@@ -236,7 +246,7 @@ void SenderEndpoint::OnConnected(const TargetKey& target, const absl::StatusOr<P
 
 void SenderEndpoint::OnWelcome(Connections::iterator it, const handoff::Welcome& welcome, Callbacks* callbacks) {
   if (absl::Status status = CheckWelcome(it->first, welcome); !status.ok()) {
-    DropConnection(it, status, callbacks);
+    DropConnection(it, PeerState::kGivenUp, status, callbacks);
     return;
   }
   callbacks->push_back([worker = std::get<0>(it->first), path = transport_->PathName(it->second.peer)] {
@@ -271,15 +281,17 @@ SenderEndpoint::Connections::iterator SenderEndpoint::FindConnection(PeerId peer
   return it;
 }
 
-void SenderEndpoint::DropConnection(Connections::iterator it, const absl::Status& why, Callbacks* callbacks) {
+void SenderEndpoint::DropConnection(Connections::iterator it, PeerState state, const absl::Status& why,
+                                    Callbacks* callbacks) {
   if (it->second.state != Connection::State::kConnecting) transport_->Disconnect(it->second.peer);
   const bool was_ready = it->second.state == Connection::State::kReady;
-  callbacks->push_back([worker = std::get<0>(it->first), address = std::get<2>(it->first), was_ready, why] {
-    if (was_ready) return LogPeerState(worker, PeerState::kRevoked, why);
+  callbacks->push_back([worker = std::get<0>(it->first), address = std::get<2>(it->first), was_ready, state, why] {
+    if (was_ready) return LogPeerState(worker, state, why);
     Log(LogLevel::kWarning, "peer.not_connected", {{"peer", worker}, {"address", address}, {"status", why}});
   });
-  const absl::Status status(why.code(), absl::StrCat("decode worker ", std::get<0>(it->first), " at ",
-                                                     std::get<2>(it->first), ": ", why.message()));
+  // Whatever it is, it is this pair's fault and not the request's.
+  const absl::Status status = absl::UnavailableError(
+      absl::StrCat("decode worker ", std::get<0>(it->first), " at ", std::get<2>(it->first), ": ", why.message()));
   for (auto handoff = handoffs_.begin(); handoff != handoffs_.end();) {
     const auto current = handoff++;
     if (current->second->writer || current->second->target != it->first) continue;
@@ -314,7 +326,7 @@ void SenderEndpoint::OnMessage(PeerId peer, std::string_view bytes) {
       }
     } else {
       const absl::Status what = decoded.ok() ? absl::InvalidArgumentError("unexpected message") : decoded.status();
-      DropConnection(it, what, &callbacks);
+      DropConnection(it, PeerState::kGivenUp, what, &callbacks);
     }
   }
   Run(callbacks);
@@ -326,29 +338,31 @@ void SenderEndpoint::OnPeerState(PeerId peer, PeerState state, const absl::Statu
     MutexLock lock(mutex_);
     if (const auto it = FindConnection(peer); it != connections_.end()) {
       it->second.silent = state == PeerState::kSilent;
-      if (state == PeerState::kRevoked) {
-        DropConnection(it, why, &callbacks);
+      if (state == PeerState::kGivenUp || state == PeerState::kRevoked) {
+        DropConnection(it, state, why, &callbacks);
       } else {
         callbacks.push_back([worker = std::get<0>(it->first), state, why] { LogPeerState(worker, state, why); });
       }
     }
-    if (state == PeerState::kRevoked) {
-      std::vector<AttemptKey> lost;
-      for (const auto& [key, handoff] : handoffs_) {
-        if (handoff->writer && handoff->peer == peer) lost.push_back(key);
-      }
-      const absl::Status status = absl::UnavailableError(absl::StrCat("the decode worker is lost: ", why.message()));
-      for (const AttemptKey& key : lost) Tell(key, Writer::PeerRevoked{status}, &callbacks);
-    }
+    if (state == PeerState::kGivenUp) TellAllOf(peer, Writer::PeerGivenUp{DecodeLost(why)}, &callbacks);
+    if (state == PeerState::kRevoked) TellAllOf(peer, Writer::PeerRevoked{DecodeLost(why)}, &callbacks);
   }
   Run(callbacks);
+}
+
+void SenderEndpoint::TellAllOf(PeerId peer, const Writer::Event& event, Callbacks* callbacks) {
+  std::vector<AttemptKey> keys;
+  for (const auto& [key, handoff] : handoffs_) {
+    if (handoff->writer && handoff->peer == peer) keys.push_back(key);
+  }
+  for (const AttemptKey& key : keys) Tell(key, event, callbacks);
 }
 
 void SenderEndpoint::OnFlushed(const AttemptKey& key, const absl::Status& status) {
   if (status.ok()) {
     TellAndRun(key, Writer::FlushDone{});
   } else {
-    TellAndRun(key, Writer::FlushFailed{status});
+    TellAndRun(key, Writer::FlushFailed{DecodeLost(status)});
   }
 }
 
@@ -392,12 +406,14 @@ void SenderEndpoint::Carry(Handoff& handoff, const Writer::Action& action, Callb
                       [this, key](const absl::Status& status) { OnFlushed(key, status); });
   } else if (std::holds_alternative<Writer::Disconnect>(action)) {
     if (const auto it = FindConnection(handoff.peer); it != connections_.end()) {
-      DropConnection(it, absl::UnavailableError("a flush failed"), callbacks);
+      DropConnection(it, PeerState::kGivenUp, absl::UnavailableError("a flush failed"), callbacks);
     }
   } else if (std::holds_alternative<Writer::ReportQueued>(action)) {
     callbacks->push_back(handoff.events.on_queued);
   } else if (std::holds_alternative<Writer::ReportGranted>(action)) {
     callbacks->push_back(handoff.events.on_granted);
+  } else if (std::holds_alternative<Writer::ReportFlushed>(action)) {
+    callbacks->push_back(handoff.events.on_flushed);
   } else if (std::holds_alternative<Writer::Finish>(action)) {
     callbacks->push_back([done = std::move(handoff.events.on_done), stats = Stats(handoff)] { done(stats); });
   } else if (const auto* fail = std::get_if<Writer::Fail>(&action)) {
@@ -437,13 +453,20 @@ HandoffStats SenderEndpoint::Stats(const Handoff& handoff) const {
 
 }  // namespace
 
+absl::StatusOr<Endpoint<HandoffSender>> MakeSender(const HandoffIdentity& identity, const SenderOptions& options,
+                                                   Transport* transport, PagePool* pool) {
+  if (identity.worker_id.empty()) return absl::InvalidArgumentError("worker_id is empty");
+  auto sender = std::make_unique<SenderEndpoint>(identity, options, transport, pool);
+  SenderEndpoint* events = sender.get();
+  return Endpoint<HandoffSender>{std::move(sender), events};
+}
+
 absl::StatusOr<std::unique_ptr<HandoffSender>> HandoffSender::Create(const HandoffIdentity& identity,
                                                                      Transport* transport, PagePool* pool,
                                                                      const SenderOptions& options) {
-  if (identity.worker_id.empty()) return absl::InvalidArgumentError("worker_id is empty");
-  auto sender = std::make_unique<SenderEndpoint>(identity, options, transport, pool);
-  BATON_RETURN_IF_ERROR(transport->Start(sender.get()));
-  return sender;
+  BATON_ASSIGN_OR_RETURN(Endpoint<HandoffSender> sender, MakeSender(identity, options, transport, pool));
+  BATON_RETURN_IF_ERROR(transport->Start(sender.events));
+  return std::move(sender.endpoint);
 }
 
 }  // namespace baton

@@ -64,8 +64,8 @@ struct CancelReserve {
 struct Commit {
   AttemptKey key;
   int tokens = 0;
-  TokenId first_token = 0;
-  uint64_t tag = 0;  // CommitTag of what was put
+  std::vector<TokenId> output;  // of the attempt, as far as it is known: a prefill worker's first token
+  uint64_t tag = 0;             // CommitTag of what was put
   bool operator==(const Commit&) const = default;
 };
 

@@ -6,6 +6,13 @@
 #include "absl/strings/str_cat.h"
 
 namespace baton::handoff {
+namespace {
+
+absl::Status WriterLost(const absl::Status& why) {
+  return absl::UnavailableError(absl::StrCat("the writer is lost: ", why.message()));
+}
+
+}  // namespace
 
 absl::Status Receiver::Open(const AttemptKey& key) {
   if (attempts_.contains(key)) {
@@ -70,7 +77,8 @@ void Receiver::Handle(const PeerChanged& changed, PageSource& pages, Actions* ou
   if (changed.state == PeerState::kRevoked) {
     ForgetPeer(changed.peer, changed.why, pages, out);
   } else {
-    SetSilent(changed.peer, changed.state == PeerState::kSilent, pages);
+    SetSilent(changed.peer, changed.state != PeerState::kAlive, pages);
+    if (changed.state == PeerState::kGivenUp) GiveUp(changed.peer, changed.why, pages, out);
   }
 }
 
@@ -110,7 +118,7 @@ void Receiver::Receive(PeerId peer, const CancelReserve& cancel, PageSource&, Ac
   // A grant that crossed with this message is given back by Aborted: only that is a fence.
   if (it == attempts_.end() || it->second.state != State::kQueued) return;
   Erase(it);
-  out->emplace_back(Failed{cancel.key, absl::CancelledError("the prefill worker withdrew its reservation")});
+  out->emplace_back(Failed{cancel.key, absl::CancelledError("the writer withdrew its reservation")});
 }
 
 void Receiver::Receive(PeerId peer, const Commit& commit, PageSource& pages, Actions* out) {
@@ -125,10 +133,10 @@ void Receiver::Receive(PeerId peer, const Commit& commit, PageSource& pages, Act
   out->emplace_back(Send{peer, Committed{commit.key, error}});
   if (error.empty()) {
     attempt.state = State::kReceived;
+    streams_.erase(StreamOf(commit.key));
     GrantedPages granted = std::exchange(attempt.granted, {});
     attempt.writable.clear();
-    out->emplace_back(
-        Received{commit.key, std::move(granted.pages), commit.tokens, granted.cached, commit.first_token});
+    out->emplace_back(Received{commit.key, std::move(granted.pages), commit.tokens, granted.cached, commit.output});
     return;
   }
   pages.Release(attempt.granted.pages);
@@ -147,7 +155,7 @@ void Receiver::Receive(PeerId peer, const Aborted& aborted, PageSource& pages, A
     out->emplace_back(FinishedByWriter{aborted.key});
   } else {
     out->emplace_back(
-        Failed{aborted.key, absl::CancelledError(absl::StrCat("the prefill worker aborted: ", Name(aborted.reason)))});
+        Failed{aborted.key, absl::CancelledError(absl::StrCat("the writer aborted: ", Name(aborted.reason)))});
   }
 }
 
@@ -173,6 +181,7 @@ Receiver::Attempts::iterator Receiver::FindReserved(const AttemptKey& key, PeerI
 
 Receiver::Attempts::iterator Receiver::Erase(Attempts::iterator it) {
   if (it->second.state == State::kQueued) fifo_.erase(std::find(fifo_.begin(), fifo_.end(), it->first));
+  if (Holds(it->second)) streams_.erase(StreamOf(it->first));
   return attempts_.erase(it);
 }
 
@@ -192,6 +201,21 @@ void Receiver::SetSilent(PeerId peer, bool silent, PageSource& pages) {
   }
 }
 
+void Receiver::GiveUp(PeerId peer, const absl::Status& why, PageSource& pages, Actions* out) {
+  for (auto it = attempts_.begin(); it != attempts_.end();) {
+    const auto current = it++;
+    Attempt& attempt = current->second;
+    if (attempt.peer != peer || (attempt.state != State::kQueued && attempt.state != State::kGranted)) continue;
+    out->emplace_back(Failed{current->first, WriterLost(why)});
+    if (attempt.state == State::kQueued) {
+      Erase(current);
+    } else {
+      attempt.state = State::kRevoking;
+      ReleaseShared(attempt, pages);
+    }
+  }
+}
+
 void Receiver::ForgetPeer(PeerId peer, const absl::Status& why, PageSource& pages, Actions* out) {
   SetSilent(peer, false, pages);
   silent_.erase(peer);
@@ -203,8 +227,7 @@ void Receiver::ForgetPeer(PeerId peer, const absl::Status& why, PageSource& page
     }
     if (Holds(attempt)) pages.Release(attempt.granted.pages);
     if (attempt.state != State::kRevoking) {
-      out->emplace_back(
-          Failed{it->first, absl::UnavailableError(absl::StrCat("the prefill worker is lost: ", why.message()))});
+      out->emplace_back(Failed{it->first, WriterLost(why)});
     }
     it = Erase(it);
   }
@@ -259,6 +282,7 @@ bool Receiver::Grant(Attempts::iterator it, int leave, PageSource& pages, Action
   GrantedPages granted = pages.Allocate(int(PagesNeeded(attempt.tokens)), attempt.page_hashes, leave);
   if (granted.pages.empty()) return false;
   attempt.state = State::kGranted;
+  streams_[StreamOf(it->first)] = it->first;
   attempt.bypassed = 0;
   attempt.page_hashes.clear();
   attempt.granted = std::move(granted);
@@ -285,15 +309,15 @@ bool Receiver::Silent(PeerId peer) const {
 }
 
 bool Receiver::MayWrite(PeerId peer, StreamId stream, uint32_t first, uint32_t count) const {
-  for (const auto& [key, attempt] : attempts_) {
-    if (!Holds(attempt) || attempt.peer != peer || StreamOf(key) != stream) continue;
-    const auto index_below = [](PageId page, uint64_t index) { return ToIndex(page) < index; };
-    const auto& pages = attempt.writable;
-    const auto begin = std::lower_bound(pages.begin(), pages.end(), uint64_t{first}, index_below);
-    const auto end = std::lower_bound(begin, pages.end(), uint64_t{first} + count, index_below);
-    if (uint64_t(end - begin) == count) return true;
-  }
-  return false;
+  const auto of_stream = streams_.find(stream);
+  if (of_stream == streams_.end()) return false;
+  const Attempt& attempt = attempts_.at(of_stream->second);
+  if (attempt.peer != peer) return false;
+  const auto index_below = [](PageId page, uint64_t index) { return ToIndex(page) < index; };
+  const auto& pages = attempt.writable;
+  const auto begin = std::lower_bound(pages.begin(), pages.end(), uint64_t{first}, index_below);
+  const auto end = std::lower_bound(begin, pages.end(), uint64_t{first} + count, index_below);
+  return uint64_t(end - begin) == count;
 }
 
 Receiver::Counts Receiver::counts() const {

@@ -7,12 +7,13 @@
 //   open       a writer may reserve
 //   queued     one has; it waits for pages and a slot
 //   granted    it may put
-//   revoking   closed while granted: Revoke was sent, the writer's fence is awaited
+//   revoking   closed or given up while granted: the writer's fence is awaited
 //   received   committed: the pages belong to the caller
 //
 // Invariant I1: wanted pages of granted and revoking attempts are released on three events only: Commit and Aborted,
 // which the writer sends after its flush, and the transport's word that the peer is revoked. While their peer is silent
-// they are in quarantine; no timer frees them.
+// or given up they are in quarantine; no timer frees them. Their attempts do not wait for that: they fail when the peer
+// is given up.
 //
 // Pages that hold the beginning of the prompt already are part of a grant without being wanted. They are shared: the
 // writer may not write them, they are never in quarantine, and they are released when the attempt is revoked.
@@ -71,7 +72,7 @@ class Receiver {
   struct PeerChanged {
     PeerId peer{};
     PeerState state = PeerState::kAlive;
-    absl::Status why;  // of kRevoked
+    absl::Status why;  // of kGivenUp and kRevoked
   };
   struct PagesFreed {};
   struct LocalSequences {  // in the batch without having come through here
@@ -89,8 +90,8 @@ class Receiver {
     AttemptKey key;
     std::vector<PageId> pages;
     int tokens = 0;
-    int cached_pages = 0;  // the first so many of `pages` were not put
-    TokenId first_token = 0;
+    int cached_pages = 0;         // the first so many of `pages` were not put
+    std::vector<TokenId> output;  // of Commit
   };
   struct Failed {
     AttemptKey key;
@@ -173,6 +174,8 @@ class Receiver {
   Attempts::iterator Erase(Attempts::iterator it);
   void Refuse(Attempts::iterator it, RefuseReason reason, absl::Status why, Actions* out);
   void SetSilent(PeerId peer, bool silent, PageSource& pages);
+  // Ends its attempts; what it was granted stays revoking.
+  void GiveUp(PeerId peer, const absl::Status& why, PageSource& pages, Actions* out);
   void ForgetPeer(PeerId peer, const absl::Status& why, PageSource& pages, Actions* out);
 
   // Grants what can be granted, after every event.
@@ -192,8 +195,9 @@ class Receiver {
 
   ReceiverConfig config_;
   Attempts attempts_;
-  std::vector<AttemptKey> fifo_;   // the queued ones, oldest first
-  std::map<PeerId, bool> silent_;  // the peers there are
+  std::vector<AttemptKey> fifo_;            // the queued ones, oldest first
+  std::map<StreamId, AttemptKey> streams_;  // of the granted and revoking ones
+  std::map<PeerId, bool> silent_;           // the peers there are
   SeenAttempts seen_;
   int local_sequences_ = 0;
   bool draining_ = false;

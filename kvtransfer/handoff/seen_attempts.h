@@ -1,7 +1,7 @@
 // The latest attempt seen of each recent request: a worker refuses an attempt that is not newer.
 //
-// Bounded: the request seen longest ago is forgotten first. That is safe because a router has cancelled an attempt
-// before it opens the next one; the memory only guards against messages that were long under way.
+// Bounded: the request seen longest ago is forgotten first. That is safe because the attempts that a router
+// opens rise; the memory only guards against messages that were long under way.
 #pragma once
 
 #include <cstddef>

@@ -79,22 +79,21 @@ void Writer::Receive(const Granted& granted, Actions* out) {
 absl::Status Writer::CheckGrant(const Granted& granted) const {
   const size_t expected = (size_t(reservation_.tokens) + config_.page_tokens - 1) / config_.page_tokens;
   if (granted.pages.size() != expected) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Granted.page_ids: ", granted.pages.size(), " pages, expected ", expected));
+    return absl::InternalError(absl::StrCat("Granted.page_ids: ", granted.pages.size(), " pages, expected ", expected));
   }
   std::vector<PageId> sorted = granted.pages;
   std::sort(sorted.begin(), sorted.end());
   if (ToIndex(sorted.back()) >= config_.peer_pages_total) {
-    return absl::InvalidArgumentError(
+    return absl::InternalError(
         absl::StrCat("Granted.page_ids: page ", ToIndex(sorted.back()), ", the pool has ", config_.peer_pages_total));
   }
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
-    return absl::InvalidArgumentError("Granted.page_ids: a page is named twice");
+    return absl::InternalError("Granted.page_ids: a page is named twice");
   }
   for (size_t i = 0; i < granted.wanted.size(); ++i) {
     const int index = granted.wanted[i];
     if (index < 0 || size_t(index) >= expected || (i > 0 && index <= granted.wanted[i - 1])) {
-      return absl::InvalidArgumentError(
+      return absl::InternalError(
           absl::StrCat("Granted.wanted: indexes must ascend and be below ", expected, ", got ", index));
     }
   }
@@ -115,15 +114,22 @@ void Writer::Receive(const Committed& committed, Actions* out) {
 }
 
 void Writer::Receive(const Revoke&, Actions* out) {
-  if (Waiting()) {
+  if (Waiting() || state_ == State::kFlushed) {  // no put is under way
     out->emplace_back(Send{Aborted{key(), AbortReason::kRevoked}});
     End(Fail{RevokedStatus()}, out);
-  } else if (state_ == State::kGranted) {
-    StartFlush(AbortReason::kRevoked, out);
-  } else if (state_ == State::kFlushing && !fence_) {
-    fence_ = AbortReason::kRevoked;
+  } else {
+    FlushAndAbort(AbortReason::kRevoked, out);
   }
   // While committing, the answer to Commit is under way.
+}
+
+void Writer::FlushAndAbort(AbortReason reason, Actions* out) {
+  if (state_ == State::kGranted) {
+    StartFlush(reason, out);
+  } else if (state_ == State::kFlushing && next_ != AfterFlush::kAborted) {
+    next_ = AfterFlush::kAborted;
+    reason_ = reason;
+  }
 }
 
 void Writer::Handle(const PutLayer& put, Actions* out) {
@@ -142,10 +148,15 @@ void Writer::Handle(const PutLayer& put, Actions* out) {
   if (!action.sources.empty()) out->emplace_back(std::move(action));
 }
 
+void Writer::Handle(const FlushPuts&, Actions* out) {
+  if (state_ == State::kGranted) StartFlush(AfterFlush::kReport, out);
+}
+
 void Writer::Handle(const CommitSequence& commit, Actions* out) {
-  if (state_ != State::kGranted) return;
-  first_token_ = commit.first_token;
-  StartFlush(std::nullopt, out);
+  if (state_ != State::kGranted && state_ != State::kFlushed) return;
+  output_ = commit.output;
+  if (state_ == State::kFlushed) return SendCommit(out);
+  StartFlush(AfterFlush::kCommit, out);
 }
 
 void Writer::Handle(const Abort& abort, Actions* out) {
@@ -158,22 +169,35 @@ void Writer::Handle(const Abort& abort, Actions* out) {
   } else if (state_ == State::kGranted) {
     StartFlush(abort.reason, out);
   } else if (state_ == State::kFlushing) {
-    if (!fence_) fence_ = abort.reason;
+    if (next_ != AfterFlush::kAborted) reason_ = abort.reason;
+    next_ = AfterFlush::kAborted;
   } else {
+    if (state_ == State::kFlushed) out->emplace_back(Send{Aborted{key(), abort.reason}});
     End(Release{}, out);
   }
 }
 
 void Writer::Handle(const FlushDone&, Actions* out) {
   if (state_ != State::kFlushing) return;
-  if (!fence_) {
-    state_ = State::kCommitting;
-    out->emplace_back(
-        Send{Commit{key(), reservation_.tokens, first_token_, CommitTag(key(), reservation_.tokens, tags_)}});
-    return;
+  switch (next_) {
+    case AfterFlush::kReport:
+      state_ = State::kFlushed;
+      out->emplace_back(ReportFlushed{});
+      return;
+    case AfterFlush::kCommit:
+      return SendCommit(out);
+    case AfterFlush::kAborted:
+      out->emplace_back(Send{Aborted{key(), reason_}});
+      return EndUnfinished(RevokedStatus(), out);
   }
-  out->emplace_back(Send{Aborted{key(), *fence_}});
-  EndUnfinished(RevokedStatus(), out);
+}
+
+void Writer::SendCommit(Actions* out) {
+  state_ = State::kCommitting;
+  out->emplace_back(Send{Commit{.key = key(),
+                                .tokens = reservation_.tokens,
+                                .output = output_,
+                                .tag = CommitTag(key(), reservation_.tokens, tags_)}});
 }
 
 void Writer::Handle(const FlushFailed& failed, Actions* out) {
@@ -182,12 +206,25 @@ void Writer::Handle(const FlushFailed& failed, Actions* out) {
   EndUnfinished(failed.status, out);
 }
 
+void Writer::Handle(const PeerGivenUp& given_up, Actions* out) {
+  if (state_ == State::kGranted || state_ == State::kFlushing) {
+    FlushAndAbort(AbortReason::kRevoked, out);  // the flush fails, or what it says is not heard
+  } else {
+    EndUnfinished(given_up.why, out);
+  }
+}
+
 void Writer::Handle(const PeerRevoked& revoked, Actions* out) { EndUnfinished(revoked.why, out); }
 
-void Writer::StartFlush(std::optional<AbortReason> fence, Actions* out) {
+void Writer::StartFlush(AfterFlush next, Actions* out) {
   state_ = State::kFlushing;
-  fence_ = fence;
+  next_ = next;
   out->emplace_back(Flush{});
+}
+
+void Writer::StartFlush(AbortReason reason, Actions* out) {
+  reason_ = reason;
+  StartFlush(AfterFlush::kAborted, out);
 }
 
 void Writer::EndUnfinished(absl::Status why, Actions* out) {

@@ -1,4 +1,4 @@
-// The writer's side of one handoff: a prefill worker hands a prompt's pages to a decode worker.
+// The writer's side of one handoff: a worker hands the KV pages of a sequence to a decode worker.
 //
 // A pure state machine and a value: no clock, no thread, no I/O. The caller feeds events and carries out the actions
 // that come back, in their order. All transitions are in transitions.def:
@@ -6,6 +6,7 @@
 //   reserving, queued   Reserve was sent; we wait for Granted
 //   granted             pages are put
 //   flushing            everything was put, or nothing more will be; the fence leaves when all has landed
+//   flushed             all has landed, asked for ahead of Commit: the sequence went on meanwhile
 //   committing          Commit was the fence; we wait for Committed
 //
 // Two rules carry invariant I1. A fence (Commit, Aborted) leaves only when nothing was put or the flush is complete; a
@@ -45,8 +46,9 @@ class Writer {
     int first_page = 0;
     std::vector<PageId> sources;
   };
-  struct CommitSequence {  // everything was put
-    TokenId first_token = 0;
+  struct FlushPuts {};     // everything was put, the sequence is not at rest yet
+  struct CommitSequence {  // everything was put, and perhaps flushed
+    std::vector<TokenId> output;
   };
   struct Abort {
     AbortReason reason = AbortReason::kCancelled;
@@ -55,10 +57,14 @@ class Writer {
   struct FlushFailed {  // local memory is no longer read, but not everything has landed
     absl::Status status;
   };
+  struct PeerGivenUp {  // a flush that is under way will still be done or fail
+    absl::Status why;
+  };
   struct PeerRevoked {
     absl::Status why;
   };
-  using Event = std::variant<Start, Message, PutLayer, CommitSequence, Abort, FlushDone, FlushFailed, PeerRevoked>;
+  using Event = std::variant<Start, Message, PutLayer, FlushPuts, CommitSequence, Abort, FlushDone, FlushFailed,
+                             PeerGivenUp, PeerRevoked>;
 
   // Actions.
   struct Send {
@@ -73,15 +79,17 @@ class Writer {
   struct Disconnect {};  // give the connection up: the peer's side then revokes us
   struct ReportQueued {};
   struct ReportGranted {};
+  struct ReportFlushed {};
   // One of these three is the last action of a handoff: our pages are ours alone again.
   struct Finish {};  // the receiver owns the sequence
   struct Fail {
     absl::Status why;
   };
   struct Release {};  // the answer to Abort
-  using Action = std::variant<Send, Put, Flush, Disconnect, ReportQueued, ReportGranted, Finish, Fail, Release>;
+  using Action =
+      std::variant<Send, Put, Flush, Disconnect, ReportQueued, ReportGranted, ReportFlushed, Finish, Fail, Release>;
 
-  enum class State : uint8_t { kNew, kReserving, kQueued, kGranted, kFlushing, kCommitting, kEnded };
+  enum class State : uint8_t { kNew, kReserving, kQueued, kGranted, kFlushing, kFlushed, kCommitting, kEnded };
 
   // `reservation.tokens` is positive.
   Writer(const WriterConfig& config, Reserve reservation) : config_(config), reservation_(std::move(reservation)) {}
@@ -98,16 +106,21 @@ class Writer {
   bool operator==(const Writer&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const Writer& w) {
-    return H::combine(std::move(h), w.reservation_.key, w.state_, w.pages_, w.wanted_, w.tags_, w.first_token_,
-                      w.fence_.has_value(), w.fence_.value_or(AbortReason::kFinished), w.aborted_);
+    return H::combine(std::move(h), w.reservation_.key, w.state_, w.pages_, w.wanted_, w.tags_, w.output_, w.next_,
+                      w.reason_, w.aborted_);
   }
 
  private:
   using Actions = std::vector<Action>;
+  enum class AfterFlush : uint8_t { kReport, kCommit, kAborted };
 
   bool Waiting() const { return state_ == State::kReserving || state_ == State::kQueued; }
   absl::Status CheckGrant(const Granted& granted) const;
-  void StartFlush(std::optional<AbortReason> fence, Actions* out);
+  // For as long as puts of ours may be under way, nothing ends. The fence then says `reason`.
+  void FlushAndAbort(AbortReason reason, Actions* out);
+  void StartFlush(AfterFlush next, Actions* out);
+  void StartFlush(AbortReason reason, Actions* out);
+  void SendCommit(Actions* out);
   void End(Action last, Actions* out);
   // Ends with Release after an Abort, else with Fail.
   void EndUnfinished(absl::Status why, Actions* out);
@@ -115,10 +128,12 @@ class Writer {
   void Handle(const Start&, Actions* out);
   void Handle(const Message& message, Actions* out);
   void Handle(const PutLayer& put, Actions* out);
+  void Handle(const FlushPuts&, Actions* out);
   void Handle(const CommitSequence& commit, Actions* out);
   void Handle(const Abort& abort, Actions* out);
   void Handle(const FlushDone&, Actions* out);
   void Handle(const FlushFailed& failed, Actions* out);
+  void Handle(const PeerGivenUp& given_up, Actions* out);
   void Handle(const PeerRevoked& revoked, Actions* out);
 
   void Receive(const Queued&, Actions* out);
@@ -133,9 +148,10 @@ class Writer {
   std::vector<PageId> pages_;  // granted
   std::vector<int> wanted_;
   uint64_t tags_ = 0;  // sum of BlockTag over what was put
-  TokenId first_token_ = 0;
-  std::optional<AbortReason> fence_;  // while flushing: Aborted with this reason; none: Commit
-  bool aborted_ = false;              // by Abort: the last action is Release
+  std::vector<TokenId> output_;
+  AfterFlush next_ = AfterFlush::kCommit;         // while flushing
+  AbortReason reason_ = AbortReason::kCancelled;  // of kAborted
+  bool aborted_ = false;                          // by Abort: the last action is Release
 };
 
 }  // namespace baton::handoff

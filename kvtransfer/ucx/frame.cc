@@ -11,8 +11,12 @@ std::optional<FrameHeader> ParseHeader(const void* bytes, size_t size) {
   if (size != sizeof(FrameHeader)) return std::nullopt;
   FrameHeader header;
   std::memcpy(&header, bytes, sizeof(header));
-  if (header.type < FrameType::kIdentity || header.type > FrameType::kGoodbyeAck) return std::nullopt;
+  if (header.type < FrameType::kIdentity || header.type > FrameType::kLetGo) return std::nullopt;
   return header;
+}
+
+bool IsSameProcess(const Identity& a, const Identity& b) {
+  return a.boot_id == b.boot_id && a.pid_namespace == b.pid_namespace && a.pid == b.pid && a.start_time == b.start_time;
 }
 
 std::string_view AsPayload(const Identity& identity) {

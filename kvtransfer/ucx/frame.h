@@ -16,6 +16,7 @@
 //   flushed                                 stream
 //   goodbye      why
 //   goodbye-ack
+//   let-go                                  session           (of an earlier connection between the two processes)
 #pragma once
 
 #include <array>
@@ -39,6 +40,7 @@ enum class FrameType : uint32_t {
   kFlushed,
   kGoodbye,
   kGoodbyeAck,
+  kLetGo,
 };
 
 struct FrameHeader {
@@ -69,6 +71,9 @@ struct Identity {
   uint64_t shares_memory = 0;  // 1: would use the shared memory path
 };
 static_assert(sizeof(Identity) == 88 && std::is_trivially_copyable_v<Identity>);
+
+// Whether two are of one process.
+bool IsSameProcess(const Identity& a, const Identity& b);
 
 std::string_view AsPayload(const Identity& identity);
 std::optional<Identity> ParseIdentity(std::string_view payload);

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "kvtransfer/ucx/file_descriptor.h"
+#include "common/file_descriptor.h"
 #include "kvtransfer/ucx/frame.h"
 
 namespace baton {

@@ -25,8 +25,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/file_descriptor.h"
 #include "kvtransfer/auth/challenge.h"
-#include "kvtransfer/ucx/file_descriptor.h"
 #include "kvtransfer/ucx/socket_address.h"
 
 namespace baton {

@@ -23,35 +23,64 @@ void PutQueue::Put(StreamId stream_id, std::span<const PutPiece> pieces) {
     if (piece.bytes > region_bytes_ || piece.remote_offset > region_bytes_ - piece.bytes) {
       stream.error = absl::OutOfRangeError(absl::StrCat("put of [", piece.remote_offset, ", +", piece.bytes,
                                                         ") into a region of ", region_bytes_, " bytes"));
-    } else if (waiting_.size() >= kMaxWaitingItems) {
+    } else if (waiting_items_ >= kMaxWaitingItems) {
       stream.error =
           absl::ResourceExhaustedError(absl::StrCat("more than ", kMaxWaitingItems, " puts wait for the peer"));
     } else {
-      waiting_.push_back({.stream = stream_id, .piece = piece, .flush = nullptr});
-      ++stream.items;
+      Wait(stream, {.stream = stream_id, .piece = piece, .flush = nullptr});
     }
   }
 }
 
-void PutQueue::Flush(StreamId stream, FlushDone done) {
-  ++streams_[stream].items;
-  (given_up_ ? flushing_ : waiting_).push_back({.stream = stream, .piece = {}, .flush = std::move(done)});
+void PutQueue::Flush(StreamId stream_id, FlushDone done) {
+  Item flush{.stream = stream_id, .piece = {}, .flush = std::move(done)};
+  if (given_up_) return flushing_.push_back(std::move(flush));
+  Wait(streams_[stream_id], std::move(flush));
+}
+
+void PutQueue::Wait(Stream& stream, Item item) {
+  if (stream.waiting.empty()) turns_.push_back(item.stream);
+  stream.waiting.push_back(std::move(item));
+  ++waiting_items_;
 }
 
 bool PutQueue::Pump() {
   size_t budget = kPumpBytes;
   bool worked = false;
-  while (!waiting_.empty() && budget > 0) {
-    Item& item = waiting_.front();
-    if (!(item.flush != nullptr ? PumpFlush(item) : PumpPiece(item, budget))) break;
-    worked = true;
-    if (item.piece.bytes == 0) waiting_.pop_front();
+  while (!turns_.empty() && budget > 0) {
+    const StreamId id = turns_.front();
+    Stream& stream = streams_.at(id);
+    while (!stream.waiting.empty() && turn_left_ > 0 && budget > 0) {
+      const size_t allowed = std::min(budget, turn_left_);
+      size_t left = allowed;
+      if (!PumpFront(stream, left)) return worked;  // it keeps what is left of its turn
+      budget -= allowed - left;
+      turn_left_ -= allowed - left;
+      worked = true;
+    }
+    if (!stream.waiting.empty() && turn_left_ > 0) break;  // out of budget
+    turns_.pop_front();
+    turn_left_ = kTurnBytes;
+    if (stream.waiting.empty()) {
+      ForgetIfIdle(id);
+    } else {
+      turns_.push_back(id);
+    }
   }
   return worked;
 }
 
+bool PutQueue::PumpFront(Stream& stream, size_t& budget) {
+  Item& item = stream.waiting.front();
+  if (!(item.flush != nullptr ? PumpFlush(stream, item) : PumpPiece(stream, item, budget))) return false;
+  if (item.piece.bytes > 0) return true;  // a part of it
+  stream.waiting.pop_front();
+  --waiting_items_;
+  return true;
+}
+
 // Sends the next part of a piece; false if too much is under way.
-bool PutQueue::PumpPiece(Item& item, size_t& budget) {
+bool PutQueue::PumpPiece(Stream& stream, Item& item, size_t& budget) {
   PutPiece& piece = item.piece;
   const size_t bytes = std::min<size_t>({piece.bytes, budget, shm_ != nullptr ? kMaxShmPutBytes : kMaxPayloadBytes});
   if (bytes > 0) {
@@ -62,19 +91,18 @@ bool PutQueue::PumpPiece(Item& item, size_t& budget) {
       if (!channel_->SendPut(item.stream, piece.remote_offset, piece.local, bytes)) return false;
     }
   }
-  streams_[item.stream].bytes_sent += bytes;
+  stream.bytes_sent += bytes;
   piece.local += bytes;
   piece.remote_offset += bytes;
   piece.bytes -= bytes;
   budget -= bytes;
-  if (piece.bytes == 0) static_cast<void>(ItemDone(item));
   return true;
 }
 
-bool PutQueue::PumpFlush(Item& item) {
-  Stream& stream = streams_[item.stream];
+bool PutQueue::PumpFlush(Stream& stream, Item& item) {
   if (shm_ == nullptr) {
     channel_->Send(FrameType::kFlush, "", item.stream, std::exchange(stream.bytes_sent, 0));
+    ++stream.flushing;
     flushing_.push_back(std::move(item));
     return true;
   }
@@ -82,7 +110,7 @@ bool PutQueue::PumpFlush(Item& item) {
   if (shm_->pending() > 0) return false;
   shm_flush_started_ = false;
   stream.bytes_sent = 0;
-  absl::Status status = ItemDone(item);
+  absl::Status status = std::exchange(stream.error, absl::OkStatus());
   if (status.ok()) status = shm_->failure();
   item.flush(status);
   return true;
@@ -92,28 +120,29 @@ bool PutQueue::OnFlushed(StreamId stream_id) {
   if (flushing_.empty() || flushing_.front().stream != stream_id) return false;
   const Item item = std::move(flushing_.front());
   flushing_.pop_front();
-  item.flush(ItemDone(item));
+  Stream& stream = streams_.at(stream_id);
+  --stream.flushing;
+  const absl::Status status = std::exchange(stream.error, absl::OkStatus());
+  ForgetIfIdle(stream_id);
+  item.flush(status);
   return true;
 }
 
-absl::Status PutQueue::ItemDone(const Item& item) {
-  const auto it = streams_.find(item.stream);
-  Stream& stream = it->second;
-  absl::Status error;
-  if (item.flush != nullptr) error = std::exchange(stream.error, absl::OkStatus());
-  if (--stream.items == 0 && stream.bytes_sent == 0 && stream.error.ok()) streams_.erase(it);
-  return error;
+void PutQueue::ForgetIfIdle(StreamId id) {
+  const Stream& stream = streams_.at(id);
+  const bool idle = stream.waiting.empty() && stream.flushing == 0 && stream.bytes_sent == 0 && stream.error.ok();
+  if (idle) streams_.erase(id);
 }
 
 void PutQueue::Stop() {
   given_up_ = true;
-  std::deque<Item> flushes;
-  for (Item& item : flushing_) flushes.push_back(std::move(item));
-  for (Item& item : waiting_) {
-    if (item.flush != nullptr) flushes.push_back(std::move(item));
+  for (const StreamId id : std::exchange(turns_, {})) {
+    for (Item& item : std::exchange(streams_.at(id).waiting, {})) {
+      if (item.flush != nullptr) flushing_.push_back(std::move(item));
+    }
   }
-  waiting_.clear();
-  flushing_ = std::move(flushes);
+  waiting_items_ = 0;
+  turn_left_ = kTurnBytes;
 }
 
 void PutQueue::LetGo() {

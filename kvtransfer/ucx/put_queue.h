@@ -1,7 +1,7 @@
 // The puts to one peer: waiting, under way, and the flushes behind them.
 //
-// Puts and flushes are worked off in order, a bounded part at a time (Pump), so that a long put keeps neither
-// heartbeats nor other peers waiting. Two data paths:
+// Puts and flushes of a stream are worked off in order, streams in turns, and all of it a bounded part at a time
+// (Pump): a long put keeps neither heartbeats nor other streams or peers waiting. Two data paths:
 //   tcp   pieces travel as frames and the receiver writes them; a frame is copied as it leaves. A flush is a frame
 //         after them, and its answer.
 //   shm   pieces are written into the peer's mapped region (ShmPath).
@@ -39,6 +39,8 @@ class PutQueue {
 
   // Does a part of what is waiting; true if it did anything.
   bool Pump();
+  // While there is nothing else to do: makes later puts faster. True if it did anything.
+  bool Prepare() { return !given_up_ && shm_ != nullptr && shm_->Prefault(); }
 
   // The peer says that everything of `stream` before its oldest flush has landed. False if no such flush was asked for.
   bool OnFlushed(StreamId stream);
@@ -53,26 +55,34 @@ class PutQueue {
   void FailFlushes(const absl::Status& why);
 
  private:
+  // Of one stream before it is the next one's turn.
+  static constexpr size_t kTurnBytes = 2 * kMaxPayloadBytes;
+
   struct Item {
     StreamId stream = 0;
     PutPiece piece;
     FlushDone flush;  // set: the item is a flush
   };
   struct Stream {
-    int items = 0;            // pieces and flushes that wait or are under way
+    std::deque<Item> waiting;
+    int flushing = 0;         // asked of the peer
     uint64_t bytes_sent = 0;  // since the last flush
     absl::Status error;       // of a piece that was not taken
   };
 
-  bool PumpPiece(Item& item, size_t& budget);
-  bool PumpFlush(Item& item);
-  // One item less; forgets a stream that has nothing left. Returns its error if the item is a flush.
-  absl::Status ItemDone(const Item& item);
+  void Wait(Stream& stream, Item item);
+  // These return false when too much is under way already.
+  bool PumpFront(Stream& stream, size_t& budget);
+  bool PumpPiece(Stream& stream, Item& item, size_t& budget);
+  bool PumpFlush(Stream& stream, Item& item);
+  void ForgetIfIdle(StreamId id);
 
   UcxChannel* const channel_;
   std::unique_ptr<ShmPath> shm_;
   uint64_t region_bytes_ = 0;
-  std::deque<Item> waiting_;
+  std::deque<StreamId> turns_;     // of the streams with something that waits
+  size_t turn_left_ = kTurnBytes;  // of the first one's
+  size_t waiting_items_ = 0;
   std::deque<Item> flushing_;  // tcp: flushes that the peer has not answered; after Stop: all there are
   bool given_up_ = false;
   bool shm_flush_started_ = false;

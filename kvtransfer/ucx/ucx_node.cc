@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kMaxStrangers = 64;   // accepted connections that have not proven to hold the secret, at a time
 constexpr size_t kMaxLookups = 16;  // of names, at a time
+constexpr size_t kMaxLetGo = 1024;
 constexpr int kProgressBatch = 64;
 constexpr int kBusyRounds = 16;  // rounds of work between looks at the descriptors
 constexpr absl::Duration kCloseTimeout = absl::Seconds(1);
@@ -117,6 +118,20 @@ absl::Status UcxNode::Start(TransportEvents* events) {
               path_names_[peer] = std::move(name);
             }
           },
+      .let_go =
+          [this](const Identity& process, uint64_t session) {
+            if (let_go_.size() == kMaxLetGo) let_go_.erase(let_go_.begin());
+            let_go_.push_back({process, session});
+          },
+      .let_go_heard =
+          [this](uint64_t session) {
+            std::erase_if(let_go_, [&](const LetGo& one) { return one.session == session; });
+          },
+      .peer_let_go =
+          [this](const Identity& process, uint64_t session) {
+            const auto it = by_session_.find(session);
+            if (it != by_session_.end() && it->second->IsOf(process)) it->second->OnLetGo();
+          },
   });
   stalls_.emplace(options_.heartbeat_interval, SteadyClock::now());
   Post(options_.heartbeat_interval, [this] { Tick(); });
@@ -182,6 +197,7 @@ void UcxNode::Tick() {
   const SteadyTime now = SteadyClock::now();
   const absl::Duration stall = stalls_->Tick(now);
   for (const auto& [id, peer] : peers_) peer->Tick(now, stall);
+  TellWhatWasLetGo();
   check_descriptors_ = true;
   Post(options_.heartbeat_interval, [this] { Tick(); });
 }
@@ -205,6 +221,17 @@ bool UcxNode::AdvancePeers() {
     }
   }
   return worked;
+}
+
+void UcxNode::TellWhatWasLetGo() {
+  std::erase_if(let_go_, [this](const LetGo& one) {
+    const auto it = std::find_if(peers_.begin(), peers_.end(), [&](const auto& entry) {
+      return entry.second->open() && entry.second->IsOf(one.process);
+    });
+    if (it == peers_.end()) return false;
+    it->second->SendLetGo(one.session);
+    return true;
+  });
 }
 
 std::string UcxNode::PathName(PeerId peer) const {
@@ -274,7 +301,11 @@ void UcxNode::OnIntroduced(Pending pending, const Introduced& introduced) {
           ? absl::InvalidArgumentError("a transport cannot connect to itself")
           : UcxChannel::Create(outgoing_->handle(), introduced.worker_address, introduced.session);
   if (!channel.ok()) {
-    if (pending.connected != nullptr) pending.connected(channel.status());
+    if (pending.connected != nullptr) {
+      pending.connected(channel.status());
+    } else {
+      LogStranger(pending, channel.status());
+    }
     return;
   }
   const bool is_server = pending.connected == nullptr;

@@ -90,6 +90,8 @@ class UcxNode {
   void OnLookedUp(uint64_t lookup, const std::string& address, const absl::StatusOr<SocketAddress>& result);
   void ConnectTo(const std::string& address, const SocketAddress& socket_address, ConnectDone done);
   bool AdvancePeers();
+  // To processes that are connected anew.
+  void TellWhatWasLetGo();
   UcxPeer* FindOpen(PeerId peer);
 
   const TransportOptions options_;
@@ -108,6 +110,12 @@ class UcxNode {
 
   std::map<PeerId, std::unique_ptr<UcxPeer>> peers_;
   std::unordered_map<uint64_t, UcxPeer*> by_session_;
+  // Of whose memory we have let go, oldest first, as long as they may not know it.
+  struct LetGo {
+    Identity process;
+    uint64_t session = 0;
+  };
+  std::vector<LetGo> let_go_;
   std::vector<Pending> pending_;
   SteadyTime next_stranger_log_;
   std::map<uint64_t, ConnectDone> lookups_;

@@ -35,13 +35,19 @@ UcxPeer::UcxPeer(UcxPeerContext* context, PeerId id, std::unique_ptr<UcxChannel>
 }
 
 void UcxPeer::OnFrame(const FrameHeader& header, std::string_view payload) {
-  if (phase_ == Phase::kGone || channel_->closing()) return;
-  if (header.sequence != next_sequence_++) return OnUnexpected("a frame out of order");
+  if (phase_ == Phase::kGone) return;
+  const bool in_order = header.sequence == next_sequence_++;
+  if (channel_->closing()) {
+    if (in_order && header.type == FrameType::kGoodbye) OnGoodbye(payload);
+    return;
+  }
+  if (!in_order) return OnUnexpected("a frame out of order");
   liveness_.Heard(SteadyClock::now());
   if (open()) SetState(PeerState::kAlive);
   if (header.type == FrameType::kGoodbye) return OnGoodbye(payload);
   if (header.type == FrameType::kGoodbyeAck) {
     goodbye_acknowledged_ = goodbye_sent_;
+    context_->let_go_heard(session());
   } else if (phase_ == Phase::kNegotiating) {
     OnNegotiation(header, payload);
   } else if (phase_ == Phase::kOpen) {
@@ -101,7 +107,8 @@ void UcxPeer::OnOffer(const FrameHeader& header, std::string_view payload) {
   if (!payload.empty() && context_->memory != nullptr) {
     const std::optional<RegionOffer> offer = ParseOffer(payload);
     if (!offer.has_value()) return OnUnexpected("a malformed offer");
-    absl::StatusOr<std::unique_ptr<ShmPath>> path = ShmPath::Attach(context_->memory->handle(), *offer, header.a);
+    absl::StatusOr<std::unique_ptr<ShmPath>> path =
+        ShmPath::Attach(context_->memory->handle(), *offer, header.a, theirs_->region_bytes);
     if (path.ok()) {
       puts_.UseSharedMemory(*std::move(path));
     } else {
@@ -152,6 +159,8 @@ void UcxPeer::OnOpenFrame(const FrameHeader& header, std::string_view payload) {
       return OnPut(header, payload);
     case FrameType::kFlush:
       return OnFlush(header);
+    case FrameType::kLetGo:
+      return context_->peer_let_go(*theirs_, header.a);
     case FrameType::kFlushed:
       if (!puts_.OnFlushed(header.a)) OnUnexpected("the answer to a flush that was not asked for");
       return;
@@ -224,10 +233,10 @@ void UcxPeer::OnFlush(const FrameHeader& header) {
   channel_->Send(FrameType::kFlushed, "", header.a);
 }
 
-void UcxPeer::SetState(PeerState state) {
+void UcxPeer::SetState(PeerState state, const absl::Status& why) {
   if (state_ == state) return;
   state_ = state;
-  if (context_->events != nullptr) context_->events->OnPeerState(id_, state, absl::OkStatus());
+  if (context_->events != nullptr) context_->events->OnPeerState(id_, state, why);
 }
 
 void UcxPeer::Tick(SteadyTime now, absl::Duration stall) {
@@ -265,6 +274,11 @@ void UcxPeer::OnGoodbye(std::string_view why) {
       Concat("the peer closed the connection: ", absl::CHexEscape(ToAbsl(why.substr(0, kMaxGoodbyeBytes))))));
 }
 
+void UcxPeer::OnLetGo() {
+  goodbye_received_ = true;
+  Leave(absl::UnavailableError("the peer has let go of this connection"));
+}
+
 void UcxPeer::Leave(const absl::Status& why) {
   if (phase_ >= Phase::kLeaving) return;
   phase_ = Phase::kLeaving;
@@ -299,7 +313,7 @@ bool UcxPeer::Advance() {
       Leave(absl::UnavailableError("the peer's process is dead"));
     } else {
       const bool put = open() && puts_.Pump();
-      return sent || put;
+      return sent || put || (open() && is_client_ && context_->options.prefault && puts_.Prepare());
     }
   }
   return AdvanceLeaving(SteadyClock::now()) || sent;
@@ -307,11 +321,12 @@ bool UcxPeer::Advance() {
 
 bool UcxPeer::AdvanceLeaving(SteadyTime now) {
   bool worked = false;
-  if (was_open_ && state_ != PeerState::kSilent) {
-    CheckProcess();  // a dead peer is not called silent first
-    if (!RevokedIsProven()) SetState(PeerState::kSilent);
+  if (was_open_ && state_ != PeerState::kGivenUp) {
+    CheckProcess();  // a dead peer is revoked at once
+    if (!RevokedIsProven()) SetState(PeerState::kGivenUp, why_);
   }
   if (!let_go_ && puts_.stopped()) {
+    if (puts_.uses_shared_memory()) context_->let_go(*theirs_, session());
     puts_.LetGo();
     let_go_ = worked = true;
     if (context_->events != nullptr) puts_.FailFlushes(why_);

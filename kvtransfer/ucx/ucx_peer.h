@@ -13,8 +13,9 @@
 // Leaving. We stop our puts, let go of the peer's memory, say goodbye and wait a little for the peer's goodbye. Then:
 //   the peer never had our region mapped: the connection is closed, nothing it sends is taken any more: revoked.
 //   It has, or may have: revoked once it said goodbye (it let go first) or its process is dead. Until then it is
-//   silent, whatever the reason we leave for, and the connection stays open as long as it lasts, so that a stopped peer
-//   that returns finds our goodbye and can answer.
+//   given up, and the connection stays open as long as it lasts, so that a stopped peer that returns finds our goodbye
+//   and can answer. Its goodbye counts also when our way to it is broken: each direction has its own. When both are,
+//   the next connection between the two processes brings word of it (let-go).
 //
 // I/O thread only. OnFrame is called from UCX's receive callback and closes nothing; Advance, called between rounds of
 // progress, does.
@@ -52,6 +53,11 @@ struct UcxPeerContext {
   std::function<void(int fd)> watch;  // has CheckProcess called when `fd` is readable
   std::function<void(absl::Duration)> advance_after;  // has Advance called then
   std::function<void(PeerId, std::string)> set_path_name;
+  // We have let go of the memory of this process, and the goodbye of that session may never arrive; it has.
+  std::function<void(const Identity&, uint64_t session)> let_go;
+  std::function<void(uint64_t session)> let_go_heard;
+  // This process says that it has let go of ours.
+  std::function<void(const Identity&, uint64_t session)> peer_let_go;
 };
 
 class UcxPeer {
@@ -62,16 +68,20 @@ class UcxPeer {
   UcxPeer(UcxPeerContext* context, PeerId id, std::unique_ptr<UcxChannel> channel, ConnectDone connected);
 
   uint64_t session() const { return channel_->session(); }
+  bool IsOf(const Identity& process) const { return theirs_.has_value() && IsSameProcess(*theirs_, process); }
   bool open() const { return phase_ == Phase::kOpen; }
   bool gone() const { return phase_ == Phase::kGone; }
   // Nothing of it is in use by UCX: it may be destroyed before it is gone.
   bool drained() const { return channel_->drained() && puts_.stopped(); }
 
   void OnFrame(const FrameHeader& header, std::string_view payload);
+  // The peer says so through another connection.
+  void OnLetGo();
   void OnUnexpected(const std::string& what) { Leave(absl::InvalidArgumentError("the peer sent " + what)); }
 
   // When open; otherwise nothing happens, and flushes fail: of a peer that is leaving once it has let go.
   void Send(std::string message);
+  void SendLetGo(uint64_t session) { channel_->Send(FrameType::kLetGo, "", session); }
   void Put(StreamId stream, std::span<const PutPiece> pieces) { puts_.Put(stream, pieces); }
   void Flush(StreamId stream, PutQueue::FlushDone done);
 
@@ -104,7 +114,7 @@ class UcxPeer {
 
   absl::StatusOr<RegionOffer> MakeOffer(const Identity& theirs);
   void OpenIfReady();
-  void SetState(PeerState state);
+  void SetState(PeerState state, const absl::Status& why = absl::OkStatus());
   bool RevokedIsProven() const;
   bool FarewellIsOver(SteadyTime now) const;
   bool AdvanceLeaving(SteadyTime now);

@@ -98,7 +98,7 @@ void Fill(const Commit& m, v1::HandoffMessage* out) {
   v1::Commit& proto = *out->mutable_commit();
   *proto.mutable_key() = ToProto(m.key);
   proto.set_tokens(uint32_t(m.tokens));
-  proto.set_first_token(m.first_token);
+  proto.mutable_output()->Assign(m.output.begin(), m.output.end());
   proto.set_tag(m.tag);
 }
 void Fill(const Committed& m, v1::HandoffMessage* out) {
@@ -228,8 +228,10 @@ absl::StatusOr<WireMessage> FromProto(const v1::Commit& proto) {
   Commit message;
   BATON_ASSIGN_OR_RETURN(message.key, FromProto(proto.key()));
   BATON_ASSIGN_OR_RETURN(message.tokens, TokensFromProto("commit.tokens", proto.tokens()));
-  if (proto.first_token() < 0) return Bad("commit.first_token", absl::StrCat(proto.first_token()), "0 or more");
-  message.first_token = proto.first_token();
+  for (const TokenId token : proto.output()) {
+    if (token < 0) return Bad("commit.output", absl::StrCat(token), "0 or more");
+    message.output.push_back(token);
+  }
   message.tag = proto.tag();
   return Message(message);
 }

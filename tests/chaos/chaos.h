@@ -39,12 +39,14 @@ class Chaos {
     plan_.routers = {"router", "router1"};
     plan_.workers = {"p0", "p1", "d0", "d1"};
     plan_.network = network_ != nullptr;
-    ClusterSpec spec{.workers = {Prefill("p0"), Prefill("p1"), Decode("d0"), Decode("d1")},
-                     .worker_flags = {"--chunk-tokens=128", "--heartbeat-interval=100ms", "--silent-after=500ms",
-                                      "--peer-timeout=1500ms", "--drain-timeout=1s"},
-                     .router_flags = {"--peer-timeout=1500ms", "--heartbeat-interval=300ms", "--drain-timeout=1s"},
-                     .routers = 2,
-                     .network = network_};
+    ClusterSpec spec{
+        .workers = {Prefill("p0"), Prefill("p1"), Decode("d0"), Decode("d1")},
+        .worker_flags = {"--chunk-tokens=128", "--heartbeat-interval=100ms", "--silent-after=500ms",
+                         absl::StrCat("--peer-timeout=", absl::FormatDuration(kPeerTimeout)), "--drain-timeout=1s"},
+        .router_flags = {absl::StrCat("--peer-timeout=", absl::FormatDuration(kPeerTimeout)),
+                         "--heartbeat-interval=300ms", "--drain-timeout=1s"},
+        .routers = 2,
+        .network = network_};
     spec.worker_flags.insert(spec.worker_flags.end(), options.worker_flags.begin(), options.worker_flags.end());
     absl::StatusOr<std::unique_ptr<Cluster>> cluster = Cluster::Start(std::move(spec));
     EXPECT_OK(cluster);
@@ -70,19 +72,20 @@ class Chaos {
     }
     std::cout << schedules * events << " events from seed " << seed << ": " << counts_.requests << " requests, "
               << counts_.answered << " answered, " << counts_.retried << " of them after another attempt, "
-              << counts_.cancelled << " cancelled, " << counts_.late << " past their deadline, " << counts_.failed
-              << " failed with a typed error; " << counts_.disturbances
+              << counts_.migrated << " after a live migration, " << counts_.cancelled << " cancelled, " << counts_.late
+              << " past their deadline, " << counts_.failed << " failed with a typed error; " << counts_.disturbances
               << " disturbances; the longest pause in an answer was " << absl::FormatDuration(longest_pause_) << "\n";
     for (const auto& [reason, count] : reasons_) std::cout << "  " << count << " x " << reason << "\n";
-    EXPECT_GT(counts_.answered, counts_.requests / 3) << "hardly anything survived: nothing was tested";
+    EXPECT_GT(counts_.answered, counts_.requests / 5) << "hardly anything survived: nothing was tested";
   }
 
  private:
   using Kind = ChaosEvent::Kind;
+  static constexpr absl::Duration kPeerTimeout = absl::Milliseconds(1500);
   static constexpr absl::Duration kUsualDeadline = absl::Seconds(60);
 
   struct Counts {
-    int requests = 0, answered = 0, retried = 0, cancelled = 0, late = 0, failed = 0, disturbances = 0;
+    int requests = 0, answered = 0, retried = 0, migrated = 0, cancelled = 0, late = 0, failed = 0, disturbances = 0;
   };
   struct Running {
     ChaosEvent event;
@@ -162,6 +165,7 @@ class Chaos {
       case Kind::kKill:
         return cluster_->Kill(event.node);
       case Kind::kDrain:
+        drained_[event.node] = absl::Now();
         return cluster_->Drain(event.node);
       case Kind::kRestart:
         // What was told to drain has had its time.
@@ -201,11 +205,14 @@ class Chaos {
     if (reply.status.ok()) {
       ++counts_.answered;
       counts_.retried += reply.finish.attempts_size() > 1 ? 1 : 0;
+      counts_.migrated += std::ranges::any_of(
+          reply.finish.attempts(), [](const v1::AttemptInfo& attempt) { return attempt.ended_by() == "migrated"; });
       EXPECT_EQ(reply.broken_promise, "");
       EXPECT_EQ(reply.answer, expected);
       for (size_t i = 1; i < reply.chunk_times.size(); ++i) {
         longest_pause_ = std::max(longest_pause_, reply.chunk_times[i] - reply.chunk_times[i - 1]);
       }
+      EXPECT_LT(longest_pause_, 10 * kPeerTimeout) << "a loss is noticed after one of them, and the answer resumed";
       return;
     }
     const std::vector<int32_t>& ids = reply.answer.token_ids;
@@ -217,7 +224,7 @@ class Chaos {
     switch (reply.status.error_code()) {
       case grpc::StatusCode::CANCELLED:
         ++counts_.cancelled;
-        EXPECT_GT(one.event.cancel_after_chunks, 0) << reply.status.error_message();
+        EXPECT_TRUE(one.event.cancel_after_chunks > 0 || ReachedAnEndingRouter(one)) << reply.status.error_message();
         break;
       case grpc::StatusCode::DEADLINE_EXCEEDED:
         ++counts_.late;
@@ -235,6 +242,13 @@ class Chaos {
     EXPECT_LT(one.ended - one.started, deadline + kAbortPatience) << "nobody is kept beyond a deadline";
   }
 
+  // A gRPC server cuts off what reaches it in the moment of its shutdown, without a word of ours.
+  bool ReachedAnEndingRouter(const Running& one) const {
+    const auto drained = drained_.find(plan_.routers[one.event.router]);
+    return drained != drained_.end() && one.started > drained->second &&
+           one.started < drained->second + 2 * plan_.drain;
+  }
+
   VirtualNetwork* const network_;
   ChaosPlan plan_;
   std::unique_ptr<Cluster> cluster_;
@@ -242,7 +256,8 @@ class Chaos {
   std::vector<Answer> expected_;
   Counts counts_;
   absl::Duration longest_pause_;
-  std::map<std::string, int> reasons_;  // of typed errors, by how they begin
+  std::map<std::string, absl::Time> drained_;  // when each was told to end, the last time
+  std::map<std::string, int> reasons_;         // of typed errors, by how they begin
 };
 
 // $BATON_TEST_SEED and $BATON_TEST_SCHEDULES, or what the test has.

@@ -62,11 +62,11 @@ class Scheduler {
 
   void Disturb() {
     const absl::Duration lasts = random_.Share() * plan_.longest;
-    const int kind = random_.Below(plan_.network ? 8 : 4);
-    if (kind < 4) return DisturbProcess(kind, lasts);
-    if (kind < 6) return CutOff(lasts);
-    ChaosEvent event{.at = now_, .kind = kind == 6 ? Kind::kDelay : Kind::kLoss, .on = true};
-    absl::Duration& until = busy_[kind == 6 ? "delay" : "loss"];
+    const int kind = random_.Below(plan_.network ? 9 : 5);
+    if (kind < 5) return DisturbProcess(kind, lasts);
+    if (kind < 7) return CutOff(lasts);
+    ChaosEvent event{.at = now_, .kind = kind == 7 ? Kind::kDelay : Kind::kLoss, .on = true};
+    absl::Duration& until = busy_[kind == 7 ? "delay" : "loss"];
     if (until > now_) return AddRequest();
     events_.push_back(event);
     event.at = until = now_ + lasts;
@@ -80,7 +80,7 @@ class Scheduler {
     const bool is_router = std::find(plan_.routers.begin(), plan_.routers.end(), node) != plan_.routers.end();
     ChaosEvent event{.at = now_, .kind = Kind::kKill, .node = node};
     ChaosEvent end{.kind = Kind::kRestart, .node = node};
-    if (kind == 3) {
+    if (kind >= 3) {
       event.kind = Kind::kDrain;
       lasts = plan_.drain;
     } else if (kind > 0 || (is_router && random_.OneIn(2))) {

@@ -6,15 +6,17 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <random>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -30,22 +32,39 @@ namespace {
 constexpr char kSecret[] = "a secret of the tests, long enough";
 constexpr char kRouter[] = "router";
 
-// A port of the loopback that nobody listens on. Below those that the kernel hands to clients, so that it stays free
-// until its process binds it, also while that process restarts.
+// Whether no other running test has the port, which is then this one's until it ends: many run at a time, and each
+// needs ports some time before its processes bind them. Binding a name in the abstract namespace of Unix sockets is the
+// claim.
+bool ClaimPort(int port) {
+  const std::string name = absl::StrCat(std::string(1, '\0'), "baton-test-port-", port);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::copy(name.begin(), name.end(), address.sun_path);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+  const bool claimed = bind(fd, reinterpret_cast<const sockaddr*>(&address), length) == 0 || errno != EADDRINUSE;
+  if (!claimed) close(fd);  // else it stays open
+  return claimed;
+}
+
+bool NobodyListens(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool free = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  close(fd);
+  return free;
+}
+
+// A port of the loopback for this test alone. Below those that the kernel hands to clients, so that it stays free until
+// its process binds it, also while that process restarts.
 int FreePort() {
   static std::mt19937 random{std::random_device()()};
-  static std::set<int> given;
   while (true) {
     const int port = std::uniform_int_distribution<int>(12000, 31000)(random);
-    if (!given.insert(port).second) continue;
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const bool free = bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
-    close(fd);
-    if (free) return port;
+    if (ClaimPort(port) && NobodyListens(port)) return port;
   }
 }
 

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+
 #include "background_load.h"
 #include "cluster_test.h"
 #include "golden.h"
@@ -51,9 +53,65 @@ TEST(DrainTest, WorkersFinishWhatRunsAndOthersTakeWhatIsNew) {
   EXPECT_OK(cluster->WaitIdle());
 }
 
+// What runs moves to the other decode worker, output and all, and nothing is computed again.
+TEST(DrainTest, RunningSequencesMoveToAnotherDecodeWorker) {
+  ASSERT_OK_AND_ASSIGN(const auto cluster,
+                       Cluster::Start({.workers = {Prefill("p0"), Decode("d0"), Decode("d1")},
+                                       .worker_flags = {"--drain-timeout=50s", "--prefix-cache=off"}}));
+  const auto computed = [&](const char* worker) {
+    const absl::StatusOr<MetricsPage> page = cluster->Metrics(worker);
+    return page.ok() ? page->Sum("baton_prompt_tokens_total") : -1;
+  };
+  std::vector<v1::GenerateRequest> requests = LongRequests(8, 350);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].mutable_sampling()->set_temperature(i % 2 == 0 ? 0 : 0.9f);
+    requests[i].mutable_sampling()->set_seed(i);
+    requests[i].mutable_sampling()->set_logprobs(2);
+    requests[i].mutable_sampling()->set_ignore_eos(true);
+  }
+  const std::vector<Reply> reference = cluster->client().GenerateAll(requests);
+  const double before = computed("p0");
+
+  BackgroundLoad load(cluster->client(), requests);
+  ASSERT_TRUE(load.WaitForTokens(8 * 30, kPatience));
+  ExpectCleanExit(cluster->Terminate("d0"));
+
+  const std::vector<Reply> replies = load.Replies();
+  int moved = 0;
+  for (size_t i = 0; i < replies.size(); ++i) {
+    ASSERT_TRUE(Succeeded(replies[i]));
+    EXPECT_TRUE(replies[i].answer == reference[i].answer) << "request " << i;
+    const v1::Finish& finish = replies[i].finish;
+    EXPECT_EQ(finish.attempts().rbegin()->ended_by(), "finished");
+    if (finish.attempts_size() == 1) continue;
+    const v1::AttemptInfo& last = *finish.attempts().rbegin();
+    EXPECT_EQ(finish.attempts(finish.attempts_size() - 2).ended_by(), "migrated");
+    EXPECT_EQ(last.prefill_worker(), "d0");
+    EXPECT_EQ(last.decode_worker(), "d1");
+    EXPECT_GT(last.kv_bytes(), 0u);
+    EXPECT_GT(last.pause_seconds(), 0);
+    ++moved;
+  }
+  EXPECT_GT(moved, 0);
+  const double prompts = 8 * reference[0].finish.usage().prompt_tokens();
+  EXPECT_EQ(computed("p0") - before, prompts) << "each prompt once";
+  EXPECT_EQ(computed("d1"), 0);
+  const absl::StatusOr<MetricsPage> router = cluster->Metrics("router");
+  ASSERT_OK(router);
+  EXPECT_EQ(router->Sum("baton_pause_seconds_count", {{"cause", "migrated"}}), moved);
+  EXPECT_OK(cluster->WaitIdle());
+}
+
 TEST(DrainTest, TheDrainTimeoutEndsWhatWouldTakeLonger) {
-  ASSERT_OK_AND_ASSIGN(const auto cluster, Cluster::Start({.workers = {Prefill("p0"), Decode("d0"), Decode("d1")},
-                                                           .worker_flags = {"--drain-timeout=100ms"}}));
+  // Nothing can move from one to the other.
+  WorkerSpec stranger = Both("b0");
+  stranger.secret = "another one, for nobody else";
+  ASSERT_OK_AND_ASSIGN(const auto cluster, Cluster::Start({.workers = {Prefill("p0"), Decode("d0"), stranger},
+                                                           .worker_flags = {"--drain-timeout=100ms"},
+                                                           .wait_until_ready = false}));
+  ASSERT_OK(cluster->WaitFor("two ready pairs", [](const v1::GetStatusResponse& status) {
+    return std::ranges::count_if(status.pairs(), [](const v1::PairInfo& pair) { return pair.state() == "ready"; }) == 2;
+  }));
   BackgroundLoad load(cluster->client(), LongRequests(3, 900));
   ASSERT_TRUE(load.WaitForTokens(50, kPatience));
 

@@ -27,6 +27,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/file_descriptor.h"
 #include "common/mutex.h"
 #include "common/status_macros.h"
 
@@ -44,24 +45,6 @@ absl::Status Error(const std::string& what) {
   if (error == ENOENT || error == ENODEV) return absl::NotFoundError(text);
   return absl::InternalError(text);
 }
-
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_ = -1;
-};
 
 absl::Status Configure(int socket, const char* device, const std::string& address, int mtu) {
   ifreq request = {};
@@ -84,23 +67,23 @@ absl::Status Configure(int socket, const char* device, const std::string& addres
 struct Node {
   std::string name;
   std::string address;
-  Fd name_space;
-  Fd device;
+  FileDescriptor name_space;
+  FileDescriptor device;
 };
 
 // A new namespace, in which the calling thread then is, and its device.
 absl::StatusOr<Node> MakeNode(std::string name, size_t index) {
   Node node{.name = std::move(name), .address = absl::StrCat("10.77.0.", index + 1), .name_space = {}, .device = {}};
   if (unshare(CLONE_NEWNET) != 0) return Error("a new network namespace");
-  node.name_space = Fd(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+  node.name_space = FileDescriptor(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
   if (node.name_space.get() < 0) return Error("/proc/thread-self/ns/net");
-  node.device = Fd(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  node.device = FileDescriptor(open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (node.device.get() < 0) return Error("/dev/net/tun");
   ifreq request = {};
   std::strncpy(request.ifr_name, kDevice, IFNAMSIZ - 1);
   request.ifr_flags = IFF_TUN | IFF_NO_PI;
   if (ioctl(node.device.get(), TUNSETIFF, &request) != 0) return Error("a TUN device");
-  const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   BATON_RETURN_IF_ERROR(Configure(socket.get(), "lo", "", 0));
   BATON_RETURN_IF_ERROR(Configure(socket.get(), kDevice, node.address, kMtu));
   return node;
@@ -253,7 +236,7 @@ absl::StatusOr<std::unique_ptr<VirtualNetwork>> VirtualNetwork::Create(std::vect
 
 absl::Status VirtualNetwork::Try() const {
   if (nodes().size() < 2) return absl::OkStatus();
-  const Fd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const FileDescriptor listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   inet_pton(AF_INET, this->address(nodes()[0]).c_str(), &address.sin_addr);

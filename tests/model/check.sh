@@ -60,12 +60,16 @@ mutant() {
 
 mutant commits-without-flush SHM 'WRITER(Granted, CommitSequence, FlushCommit, Nothing, Flush, Nothing)' \
   'WRITER(Granted, CommitSequence, Committing, Commit, Nothing, Nothing)'
+mutant takes-puts-for-landed SHM 'WRITER(Granted, FlushPuts, FlushReport, Nothing, Flush, Nothing)' \
+  'WRITER(Granted, FlushPuts, Flushed, Nothing, Nothing, Flushed)'
 mutant aborts-without-flush TCP 'WRITER(Granted, Revoke, FlushRevoke, Nothing, Flush, Nothing)' \
   'WRITER(Granted, Revoke, Ended, Aborted, Nothing, Fail)'
 mutant frees-what-is-granted SHM 'RECEIVER(Granted, Close, Revoking, Revoke, Nothing, Nothing)' \
   'RECEIVER(Granted, Close, None, Revoke, Release, Nothing)'
 mutant keeps-the-pages-of-a-crossed-commit TCP 'RECEIVER(Revoking, Commit, None, CommittedError, Release, Nothing)' ''
 mutant keeps-a-crossed-grant TCP 'WRITER(Ended, Granted, Ended, Aborted, Nothing, Nothing)' ''
+mutant forgets-who-was-given-up SHM 'RECEIVER(Granted, PeerGivenUp, Revoking, Nothing, Nothing, Failed)' \
+  'RECEIVER(Granted, PeerGivenUp, None, Nothing, Release, Failed)'
 mutant waits-for-the-dead SHM 'RECEIVER(Revoking, PeerRevoked, None, Nothing, Release, Nothing)' ''
 
 mutant keeps-the-pages-of-the-lost TCP 'RECEIVER(Granted, PeerRevoked, None, Nothing, Release, Failed)' \

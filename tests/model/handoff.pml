@@ -23,7 +23,7 @@
 #define FREE 255
 
 #ifdef SHM
-#define CAN_REVOKE(a) (writer_dead[a] || writer_knows[a]) /* dead, or it let go of the memory and said so */
+#define CAN_REVOKE(a) (writer_dead[a] || writer_let_go[a]) /* dead, or it let go of the memory and said so */
 #else
 #define CAN_REVOKE(a) true
 #endif
@@ -33,12 +33,14 @@
 #define W_Reserving 1
 #define W_Queued 2
 #define W_Granted 3
-#define W_FlushCommit 4
-#define W_FlushRevoke 5
-#define W_FlushAbort 6
-#define W_FlushFinished 7
-#define W_Committing 8
-#define W_Ended 9
+#define W_FlushReport 4
+#define W_FlushCommit 5
+#define W_FlushRevoke 6
+#define W_FlushAbort 7
+#define W_FlushFinished 8
+#define W_Flushed 9
+#define W_Committing 10
+#define W_Ended 11
 #define R_None 0
 #define R_Open 1
 #define R_Queued 2
@@ -87,17 +89,20 @@
 #define E_Unservable 33
 #define E_CommitUnfit 34
 #define E_Close 35
+#define E_FlushPuts 36
+#define E_PeerGivenUp 37
 
 /* What engines are told. */
 #define T_Nothing 0
 #define T_Queued 1
 #define T_Granted 2
-#define T_Finish 3
-#define T_Fail 4
-#define T_Release 5
-#define T_Failed 6
-#define T_Finished 7
-#define T_Received 8
+#define T_Flushed 3
+#define T_Finish 4
+#define T_Fail 5
+#define T_Release 6
+#define T_Failed 7
+#define T_Finished 8
+#define T_Received 9
 
 /* What else is done. */
 #define D_Nothing 0
@@ -117,8 +122,10 @@ byte written[ATTEMPTS];       /* blocks that landed */
 byte told[ATTEMPTS];          /* how the writer's engine was told that it ended; T_Nothing: not yet */
 byte heard[ATTEMPTS];         /* what the decode engine was told */
 bool connected[ATTEMPTS];     /* messages of this attempt's connection arrive */
-bool writer_knows[ATTEMPTS];  /* that it is not: its side is revoked */
-bool receiver_knows[ATTEMPTS];
+bool writer_gave_up[ATTEMPTS];  /* as they do not; over TCP they are revoked at once */
+bool writer_let_go[ATTEMPTS];   /* of the receiver's memory; over TCP the receiver is revoked by that */
+bool receiver_gave_up[ATTEMPTS];
+bool receiver_knows[ATTEMPTS];  /* that the writer is revoked */
 bool writer_dead[ATTEMPTS];
 bool handed_over[ATTEMPTS];   /* the page belongs to the decode engine */
 bool router_done;
@@ -190,7 +197,7 @@ inline receiver_step(a, event) {
   }
 }
 
-/* A prefill worker: its engine, its half of the handoff and its half of the transport. */
+/* The worker that hands over: its engine, its half of the handoff and its half of the transport. */
 proctype Writer(byte a) {
   byte message, does, tells, event;
 end:
@@ -206,13 +213,25 @@ end:
   /* The last layer is put; or the first token was the last one. */
   :: atomic { !writer_dead[a] && writer[a] == W_Granted && unput[a] == 0 -> writer_step(a, E_CommitSequence) }
   :: atomic { !writer_dead[a] && writer[a] == W_Granted -> writer_step(a, E_AbortFinished) }
+  /* Or the sequence goes on until all has landed: then it comes to rest, or it ends where it is. */
+  :: atomic { !writer_dead[a] && writer[a] == W_Granted && unput[a] == 0 -> writer_step(a, E_FlushPuts) }
+  :: atomic { !writer_dead[a] && writer[a] == W_FlushReport -> writer_step(a, E_AbortFinished) }
+  :: atomic { !writer_dead[a] && writer[a] == W_Flushed -> writer_step(a, E_CommitSequence) }
+  :: atomic { !writer_dead[a] && writer[a] == W_Flushed -> writer_step(a, E_AbortFinished) }
   /* A flush is complete when everything has landed; one on a broken connection fails, and reads nothing any more. */
-  :: atomic { !writer_dead[a] && writer[a] >= W_FlushCommit && writer[a] <= W_FlushFinished && puts[a] == 0 &&
+  :: atomic { !writer_dead[a] && writer[a] >= W_FlushReport && writer[a] <= W_FlushFinished && puts[a] == 0 &&
               connected[a] -> writer_step(a, E_FlushDone) }
-  :: atomic { !writer_dead[a] && writer[a] >= W_FlushCommit && writer[a] <= W_FlushFinished && !connected[a] ->
+  :: atomic { !writer_dead[a] && writer[a] >= W_FlushReport && writer[a] <= W_FlushFinished && !connected[a] ->
        puts[a] = 0; writer_step(a, E_FlushFailed) }
-  :: atomic { !writer_dead[a] && !connected[a] && !writer_knows[a] ->
-       writer_knows[a] = true; puts[a] = 0; writer_step(a, E_PeerRevoked) }
+#ifdef SHM
+  :: atomic { !writer_dead[a] && !connected[a] && !writer_gave_up[a] ->
+       writer_gave_up[a] = true; writer_step(a, E_PeerGivenUp) }
+  /* The receiver may map memory of the writer's: that it is gone may never be proven to the writer. */
+  :: atomic { !writer_dead[a] && writer_gave_up[a] && !writer_let_go[a] && puts[a] == 0 -> writer_let_go[a] = true }
+#else
+  :: atomic { !writer_dead[a] && !connected[a] && !writer_let_go[a] ->
+       writer_let_go[a] = true; puts[a] = 0; writer_step(a, E_PeerRevoked) }
+#endif
   od
 }
 
@@ -234,13 +253,19 @@ end:
   do
   :: atomic { calls_receiver[0]?event -> a = 0; receiver_step(a, event); a = 0; event = 0 }
   :: atomic { calls_receiver[1]?event -> a = 1; receiver_step(a, event); a = 0; event = 0 }
-  :: atomic { !receiver_knows[0] && len(to_receiver[0]) > 0 -> to_receiver[0]?event; a = 0; goto heard_message }
-  :: atomic { !receiver_knows[1] && len(to_receiver[1]) > 0 -> to_receiver[1]?event; a = 1; goto heard_message }
+  :: atomic { !receiver_gave_up[0] && !receiver_knows[0] && len(to_receiver[0]) > 0 -> to_receiver[0]?event; a = 0; goto heard_message }
+  :: atomic { !receiver_gave_up[1] && !receiver_knows[1] && len(to_receiver[1]) > 0 -> to_receiver[1]?event; a = 1; goto heard_message }
   :: atomic { receiver[0] == R_Queued && page == FREE -> receiver_step(0, E_Room) }
   :: atomic { receiver[1] == R_Queued && page == FREE -> receiver_step(1, E_Room) }
   /* The page is in quarantine. */
   :: atomic { receiver[1] == R_Queued && page == 0 && !connected[0] -> receiver_step(1, E_Unservable) }
   :: atomic { receiver[0] == R_Queued && page == 1 && !connected[1] -> receiver_step(0, E_Unservable) }
+#ifdef SHM
+  :: atomic { !connected[0] && !receiver_knows[0] && !receiver_gave_up[0] ->
+       receiver_gave_up[0] = true; receiver_step(0, E_PeerGivenUp) }
+  :: atomic { !connected[1] && !receiver_knows[1] && !receiver_gave_up[1] ->
+       receiver_gave_up[1] = true; receiver_step(1, E_PeerGivenUp) }
+#endif
   :: atomic { !connected[0] && !receiver_knows[0] && CAN_REVOKE(0) -> a = 0; goto revoked }
   :: atomic { !connected[1] && !receiver_knows[1] && CAN_REVOKE(1) -> a = 1; goto revoked }
   /* The decode engine is done with the sequence: the router closes it, and the page comes back. */
@@ -304,7 +329,7 @@ end:
   od;
 dies:
   atomic {
-    writer_dead[a] = true; writer[a] = W_Ended; connected[a] = false; writer_knows[a] = true;
+    writer_dead[a] = true; writer[a] = W_Ended; connected[a] = false;
     if
     :: (told[a] == T_Nothing) -> told[a] = T_Fail
     :: else -> skip

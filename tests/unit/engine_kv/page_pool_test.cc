@@ -1,6 +1,7 @@
 #include "engine/kv/page_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -73,6 +74,20 @@ TEST(PagePoolTest, BlocksAreDisjointWritableMemoryInLayoutOrder) {
     }
   }
   for (size_t i = 0; i < pool->bytes(); ++i) ASSERT_EQ(pool->data()[i], std::byte(i / block_bytes));
+}
+
+TEST(PagePoolTest, PrefaultedMemoryIsThereBeforeItIsUsed) {
+  constexpr uint32_t kManyPages = 20000;  // 15 MB
+  const auto resident = [](const PagePool& pool) {
+    std::vector<unsigned char> pages((pool.bytes() + 4095) / 4096);
+    EXPECT_EQ(mincore(pool.data(), pool.bytes(), pages.data()), 0);
+    return std::count_if(pages.begin(), pages.end(), [](unsigned char page) { return (page & 1) != 0; });
+  };
+  const auto pool = NewPool(kManyPages);
+  const auto pages = static_cast<ptrdiff_t>((pool->bytes() + 4095) / 4096);
+  EXPECT_LT(resident(*pool), pages / 2);
+  EXPECT_OK(pool->Prefault(3));
+  EXPECT_EQ(resident(*pool), pages);
 }
 
 TEST(PagePoolTest, AllocatesAllOrNone) {

@@ -27,7 +27,7 @@ std::vector<Message> EveryMessage() {
           Refused{kCodedKey, RefuseReason::kDraining, "why"},
           Refused{kCodedKey, RefuseReason::kQueueFull, "why"},
           CancelReserve{kCodedKey},
-          Commit{kCodedKey, 33, 128000, 0xfedcba9876543210},
+          Commit{kCodedKey, 33, {128000, 7}, 0xfedcba9876543210},
           Committed{kCodedKey, ""},
           Committed{kCodedKey, "revoked"},
           Revoke{kCodedKey},
@@ -100,11 +100,11 @@ TEST(HandoffCodecTest, NamesTheFieldThatIsWrong) {
          m->mutable_refused()->set_detail(std::string(1 << 20, 'x'));
        }},
       {"commit.tokens", [&](v1::HandoffMessage* m) { key(m->mutable_commit()->mutable_key()); }},
-      {"commit.first_token",
+      {"commit.output",
        [&](v1::HandoffMessage* m) {
          key(m->mutable_commit()->mutable_key());
          m->mutable_commit()->set_tokens(1);
-         m->mutable_commit()->set_first_token(-1);
+         m->mutable_commit()->add_output(-1);
        }},
       {"aborted.reason", [&](v1::HandoffMessage* m) { key(m->mutable_aborted()->mutable_key()); }},
       {"hello.worker_id", [](v1::HandoffMessage* m) { m->mutable_hello()->set_worker_id(std::string(2000, 'x')); }},

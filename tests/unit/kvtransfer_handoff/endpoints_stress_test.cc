@@ -42,7 +42,7 @@ class EndpointsStressTest : public ::testing::Test {
       if (fate == 5) {
         prefill.Abort(key, /*finished=*/true);
       } else {
-        prefill.sender().Commit(key, 1);
+        prefill.sender().Commit(key, {1});
       }
       if (fate == 6) return Cancel(prefill, key, dice);
     }
@@ -128,7 +128,7 @@ TEST_F(EndpointsStressTest, WritersThatDieAndComeBack) {
         if (dice() % 2 == 0) {
           prefill->diary().WaitForAny({absl::StrCat("granted ", request), Failed(Key(request))});
           prefill->Put(Key(request), 8);
-          if (dice() % 2 == 0) prefill->sender().Commit(Key(request), 1);
+          if (dice() % 2 == 0) prefill->sender().Commit(Key(request), {1});
         }
         prefill.reset();
         decode_.Close(Key(request));

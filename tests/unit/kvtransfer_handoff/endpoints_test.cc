@@ -42,7 +42,7 @@ class EndpointsTest : public ::testing::Test {
   void HandOver(uint64_t request, int tokens = kTokens) {
     GetGranted(request, tokens);
     prefill_->Put(Key(request), tokens);
-    prefill_->sender().Commit(Key(request), 42);
+    prefill_->sender().Commit(Key(request), {42});
     ASSERT_NE(Decode(absl::StrCat("received ", request)), "");
     ASSERT_NE(Prefill(absl::StrCat("done ", request)), "");
   }
@@ -183,7 +183,7 @@ TEST_F(EndpointsTest, CancelAfterCommit) {
   Start();
   GetGranted(1);
   prefill_->Put(Key(1), kTokens);
-  prefill_->sender().Commit(Key(1), 42);
+  prefill_->sender().Commit(Key(1), {42});
   prefill_->Abort(Key(1));
   ASSERT_NE(Prefill("released 1"), "");
   decode_->Close(Key(1));
@@ -225,7 +225,7 @@ TEST_F(EndpointsTest, RevokeWhileQueuedRefuses) {
 TEST_F(EndpointsTest, ACommitWithoutAllPagesIsDropped) {
   Start();
   GetGranted(1);
-  prefill_->sender().Commit(Key(1), 42);
+  prefill_->sender().Commit(Key(1), {42});
   EXPECT_THAT(Prefill("failed 1"), HasSubstr("tag"));
   EXPECT_THAT(Decode("failed 1"), HasSubstr("DATA_LOSS"));
   ExpectNothingHeld();
@@ -251,7 +251,7 @@ class LostPeerTest : public EndpointsTest, public ::testing::WithParamInterface<
     GetGranted(2);
     if (GetParam() == Stage::kGranted) return;
     prefill_->Put(Key(2), kTokens);
-    if (GetParam() == Stage::kFlushing) prefill_->sender().Commit(Key(2), 42);
+    if (GetParam() == Stage::kFlushing) prefill_->sender().Commit(Key(2), {42});
   }
 };
 
@@ -283,7 +283,7 @@ TEST_F(EndpointsTest, ASilentWritersPagesAreQuarantinedUntilItReturns) {
   prefill_->transport().Resume();
   EXPECT_TRUE(Eventually([&] { return decode_->pool().counts().quarantined == 0; }));
   prefill_->Put(Key(1), kTokens);
-  prefill_->sender().Commit(Key(1), 42);
+  prefill_->sender().Commit(Key(1), {42});
   ASSERT_NE(Decode("received 1"), "");
   decode_->Close(Key(1));
   ExpectNothingHeld();
@@ -334,7 +334,7 @@ TEST_F(EndpointsTest, AReservationThatIsNoMessageFailsAlone) {
   const std::string limit = absl::StrCat("limit is ", Options().max_message_bytes);
   EXPECT_THAT(Prefill("failed 2"), AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr(limit)));
   prefill_->Put(Key(1), kTokens);
-  prefill_->sender().Commit(Key(1), 42);
+  prefill_->sender().Commit(Key(1), {42});
   EXPECT_NE(Prefill("done 1"), "") << "the connection is still there";
   decode_->Close(Key(1));
   ExpectNothingHeld();
@@ -368,7 +368,7 @@ TEST_F(EndpointsTest, RefusesASecondWorkerOfTheSameNameWhileTheFirstIsAlive) {
   second.Reserve(Key(2), decode_->target(), kTokens);
   EXPECT_THAT(second.diary().WaitFor("failed 2"), HasSubstr("another worker with the id prefill is connected"));
   prefill_->Put(Key(1), kTokens);
-  prefill_->sender().Commit(Key(1), 42);
+  prefill_->sender().Commit(Key(1), {42});
   EXPECT_NE(Prefill("done 1"), "") << "the first is left alone";
   decode_->Close(Key(1));
   decode_->Close(Key(2));
@@ -379,8 +379,8 @@ TEST_F(EndpointsTest, RefusesAPairOfDifferentNumerics) {
   StartDecode();
   StartPrefill({.identity = {.worker_id = "prefill", .epoch = 2, .numerics_id = "other"}});
   OpenAndReserve(1);
-  EXPECT_THAT(Prefill("failed 1"), HasSubstr("FAILED_PRECONDITION"));
-  EXPECT_THAT(Prefill("failed 1"), HasSubstr("numerics_id is other"));
+  EXPECT_THAT(Prefill("failed 1"), HasSubstr("UNAVAILABLE")) << "the pair's fault, not the request's";
+  EXPECT_THAT(Prefill("failed 1"), HasSubstr("do not fit: numerics_id is other"));
   decode_->Close(Key(1));
   ExpectNothingHeld();
 }
@@ -404,7 +404,8 @@ TEST_F(EndpointsTest, RefusesAWrongSecret) {
   settings.transport.secret = "wrong";
   StartPrefill(settings);
   OpenAndReserve(1);
-  EXPECT_THAT(Prefill("failed 1"), HasSubstr("UNAUTHENTICATED"));
+  EXPECT_THAT(Prefill("failed 1"), HasSubstr("UNAVAILABLE"));
+  EXPECT_THAT(Prefill("failed 1"), HasSubstr("refuses our transport secret"));
 }
 
 TEST_F(EndpointsTest, ReportsATargetWhereNobodyListens) {
@@ -501,8 +502,8 @@ TEST_F(EndpointsTest, TellsAPeerOfAnotherVersionWhy) {
   handoff::Hello hello{.protocol = 99, .worker_id = "raw", .epoch = 1, .numerics_id = "numerics", .dtype = {}};
   handoff::SetLayout(kLayout, 8, &hello);
   old.Send(handoff::Encode(hello));
-  EXPECT_THAT(old.diary().WaitFor("welcome"), HasSubstr("protocol is 99 at the peer and 1 here"));
-  hello.protocol = 1;
+  EXPECT_THAT(old.diary().WaitFor("welcome"), HasSubstr("protocol is 99 at the peer and 2 here"));
+  hello.protocol = 2;
   ++hello.head_dim;
   old.Send(handoff::Encode(hello));
   EXPECT_TRUE(Eventually([&] { return old.diary().Count("welcome the workers do not fit: layout.head_dim") == 1; }));

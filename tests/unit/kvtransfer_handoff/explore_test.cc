@@ -66,6 +66,7 @@ constexpr Mutant kMutants[] = {
     Mutant{"ForgetsRevoke", Mutation::kForgetRevoke, "I2: the two sides disagree"},
     Mutant{"KeepsGrantAfterCommit", Mutation::kCommitKeepsGrant, "I2: the two sides disagree"},
     Mutant{"AcceptsCommitAfterClose", Mutation::kCommitAfterClose, "a closed attempt was received"},
+    Mutant{"WaitsForProof", Mutation::kWaitForProof, "I2"},
     Mutant{"WantsASharedPage", Mutation::kWantsSharedPage, "I1: a page that others read may be written"},
     Mutant{"GrantsNoPageToGrowInto", Mutation::kNoGrowthPage, "a sequence cannot grow"},
 };

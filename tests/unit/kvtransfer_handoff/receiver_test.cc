@@ -157,7 +157,7 @@ class ReceiverTest : public ::testing::Test {
       for (const int index : grant.wanted) sum += BlockTag(layer, grant.pages[size_t(index)]);
     }
     const int tokens = int(grant.pages.size());
-    return {grant.key, tokens, 5, CommitTag(grant.key, tokens, sum)};
+    return {grant.key, tokens, {5}, CommitTag(grant.key, tokens, sum)};
   }
 
   Receiver receiver_{Config()};
@@ -236,7 +236,7 @@ TEST_F(ReceiverTest, GrantsThePromptAndOnePageToGrowIntoAndHandsThemOverAtCommit
   const auto& received = std::get<Receiver::Received>(last_.back());
   EXPECT_EQ(received.pages.size(), 4u);
   EXPECT_TRUE(std::equal(grant.pages.begin(), grant.pages.end(), received.pages.begin()));
-  EXPECT_EQ(received.first_token, 5);
+  EXPECT_EQ(received.output, std::vector<TokenId>{5});
   EXPECT_EQ(pages_.free_pages(), 6) << "they are the caller's now";
   EXPECT_EQ(receiver_.counts().received, 1);
   EXPECT_THAT(On(Receiver::Close{Key(1)}), IsEmpty());
@@ -464,7 +464,7 @@ TEST_F(ReceiverTest, UnknownDuplicateAndForeignMessagesChangeNothing) {
   EXPECT_THAT(From(kBob, CancelReserve{Key(2)}), IsEmpty());
   EXPECT_THAT(From(kAnn, Reserve{Key(1), 2, {}}), IsEmpty()) << "said twice";
   EXPECT_THAT(From(kAnn, Reserve{Key(2), 2, {}}), IsEmpty());
-  EXPECT_THAT(From(kAnn, Commit{Key(2), 9, 0, 0}), ElementsAre("2:Committed(error)")) << "it only waits";
+  EXPECT_THAT(From(kAnn, Commit{Key(2), 9, {}, 0}), ElementsAre("2:Committed(error)")) << "it only waits";
   EXPECT_THAT(From(kAnn, Aborted{Key(3), AbortReason::kCancelled}), IsEmpty());
   EXPECT_THAT(From(PeerId{77}, Reserve{Key(4), 1, {}}), IsEmpty()) << "nobody";
   EXPECT_THAT(From(kAnn, Granted{Key(1), {}, {}}), IsEmpty()) << "its own kind of message";

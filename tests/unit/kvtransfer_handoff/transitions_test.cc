@@ -64,9 +64,11 @@ const std::vector<std::pair<std::string, Writer::Event>>& WriterEvents() {
       {"AbortCancelled", Writer::Abort{AbortReason::kCancelled}},
       {"AbortFinished", Writer::Abort{AbortReason::kFinished}},
       {"PutLayer", Writer::PutLayer{0, 0, {PageId{8}, PageId{9}}}},
-      {"CommitSequence", Writer::CommitSequence{7}},
+      {"FlushPuts", Writer::FlushPuts{}},
+      {"CommitSequence", Writer::CommitSequence{{7}}},
       {"FlushDone", Writer::FlushDone{}},
       {"FlushFailed", Writer::FlushFailed{absl::UnavailableError("broken")}},
+      {"PeerGivenUp", Writer::PeerGivenUp{absl::UnavailableError("not heard")}},
       {"PeerRevoked", Writer::PeerRevoked{absl::UnavailableError("gone")}},
       {"Committed", Message(Committed{kKey, ""})},
       {"CommittedError", Message(Committed{kKey, "dropped"})},
@@ -89,10 +91,12 @@ const std::map<std::string, std::vector<std::string>>& WaysOfWriter() {
       {"Reserving", {"Start"}},
       {"Queued", {"Start", "Queued"}},
       {"Granted", {"Start", "Granted"}},
+      {"FlushReport", {"Start", "Granted", "PutLayer", "FlushPuts"}},
       {"FlushCommit", {"Start", "Granted", "PutLayer", "CommitSequence"}},
       {"FlushRevoke", {"Start", "Granted", "Revoke"}},
       {"FlushAbort", {"Start", "Granted", "AbortCancelled"}},
       {"FlushFinished", {"Start", "Granted", "AbortFinished"}},
+      {"Flushed", {"Start", "Granted", "PutLayer", "FlushPuts", "FlushDone"}},
       {"Committing", {"Start", "Granted", "PutLayer", "CommitSequence", "FlushDone"}},
       {"Ended", {"Start", "Refused"}},
   };
@@ -105,7 +109,7 @@ Writer WriterIn(const std::string& state) {
   return writer;
 }
 
-// The four states of flushing look alike from outside; what they do next tells them apart.
+// The five states of flushing look alike from outside; what they do next tells them apart.
 std::string StateName(const Writer& writer) {
   switch (writer.state()) {
     case Writer::State::kNew:
@@ -116,6 +120,8 @@ std::string StateName(const Writer& writer) {
       return "Queued";
     case Writer::State::kGranted:
       return "Granted";
+    case Writer::State::kFlushed:
+      return "Flushed";
     case Writer::State::kCommitting:
       return "Committing";
     case Writer::State::kEnded:
@@ -130,6 +136,7 @@ std::string StateName(const Writer& writer) {
     if (const auto* send = std::get_if<Writer::Send>(&action)) fence = NameOf(send->message);
     released |= std::holds_alternative<Writer::Release>(action);
   }
+  if (copy.state() == Writer::State::kFlushed) return "FlushReport";
   if (fence == "Commit") return "FlushCommit";
   if (fence == "AbortedFinished") return "FlushFinished";
   return released ? "FlushAbort" : "FlushRevoke";
@@ -143,8 +150,8 @@ Row Outcome(const Writer& writer, const std::vector<Writer::Action>& actions) {
       row.sends = NameOf(send->message);
       continue;
     }
-    constexpr const char* kNames[] = {"",        "Put",    "Flush", "Disconnect", "Queued",
-                                      "Granted", "Finish", "Fail",  "Release"};
+    constexpr const char* kNames[] = {"",        "Put",     "Flush",  "Disconnect", "Queued",
+                                      "Granted", "Flushed", "Finish", "Fail",       "Release"};
     std::string& place = action.index() <= 3 ? row.does : row.tells;
     EXPECT_EQ(place, "Nothing");
     place = kNames[action.index()];
@@ -233,6 +240,10 @@ class ReceiverWorld {
       return receiver_.On(Receiver::PeerChanged{kOther, PeerState::kSilent, absl::OkStatus()}, pages_);
     }
     if (event == "Close") return receiver_.On(Receiver::Close{kKey}, pages_);
+    if (event == "PeerGivenUp") {
+      return receiver_.On(Receiver::PeerChanged{kPeer, PeerState::kGivenUp, absl::UnavailableError("not heard")},
+                          pages_);
+    }
     if (event == "PeerRevoked") {
       return receiver_.On(Receiver::PeerChanged{kPeer, PeerState::kRevoked, absl::UnavailableError("gone")}, pages_);
     }
@@ -254,7 +265,7 @@ class ReceiverWorld {
     if (event == "CancelReserve") return CancelReserve{kKey};
     if (event == "Aborted") return Aborted{kKey, AbortReason::kCancelled};
     if (event == "AbortedFinished") return Aborted{kKey, AbortReason::kFinished};
-    Commit commit{kKey, kTokens, 7, 0};
+    Commit commit{kKey, kTokens, {7}, 0};
     uint64_t sum = 0;
     for (uint32_t page = 0; page < kPages; ++page) sum += BlockTag(0, PageId{9 + page});  // behind the other's
     commit.tag = CommitTag(kKey, kTokens, sum) + (event == "CommitUnfit" ? 1 : 0);
@@ -273,8 +284,8 @@ class ReceiverWorld {
 };
 
 const std::vector<std::string> kReceiverEvents = {
-    "Open",    "Reserve", "ReserveWithRoom", "ReserveTooLarge", "Room",        "Unservable", "CancelReserve",
-    "Aborted", "Close",   "AbortedFinished", "Commit",          "CommitUnfit", "PeerRevoked"};
+    "Open",    "Reserve", "ReserveWithRoom", "ReserveTooLarge", "Room",        "Unservable",  "CancelReserve",
+    "Aborted", "Close",   "AbortedFinished", "Commit",          "CommitUnfit", "PeerGivenUp", "PeerRevoked"};
 
 const std::map<std::string, std::vector<std::string>>& WaysOfReceiver() {
   static const std::map<std::string, std::vector<std::string>> ways = {

@@ -227,6 +227,7 @@ class PrefillSide {
         key, target, tokens, std::move(hashes),
         {.on_queued = [note] { note("queued "); },
          .on_granted = [note] { note("granted "); },
+         .on_flushed = [note] { note("flushed "); },
          .on_failed =
              [this, key](const absl::Status& why) {
                GiveBack(key);

@@ -40,6 +40,7 @@ const char* Name(StepKind kind) {
       "close arrives at decode for attempt",  // index: the attempt
       "abort arrives at prefill for attempt",
       "prefill puts for attempt",
+      "prefill flushes ahead of the commit of attempt",
       "prefill commits attempt",
       "prefill finishes early attempt",
       "flush is done for attempt",
@@ -49,7 +50,9 @@ const char* Name(StepKind kind) {
       "sequence ends, attempt",
       "decode sees silence on connection",  // index: the connection
       "decode sees life on connection",
+      "decode gives up the peer of connection",
       "decode revokes the peer of connection",
+      "prefill gives up the peer of connection",
       "prefill revokes the peer of connection",
       "prefill crashes",
       "prefill restarts",
@@ -153,13 +156,20 @@ void World::PrefillSteps(std::vector<Step>* steps) const {
     const bool puts_anyway = mutation_ == Mutation::kPutAfterRevoke && handoff.granted;
     if (!handoff.put && (state == Writer::State::kGranted || puts_anyway)) steps->push_back({StepKind::kPut, key});
     if (handoff.put && state == Writer::State::kGranted) {
+      steps->push_back({StepKind::kFlushPuts, key});
+      steps->push_back({StepKind::kCommit, key});
+      steps->push_back({StepKind::kFinishEarly, key});
+    }
+    if (state == Writer::State::kFlushed) {
       steps->push_back({StepKind::kCommit, key});
       steps->push_back({StepKind::kFinishEarly, key});
     }
     if (state == Writer::State::kFlushing) {
       // A put that can neither land nor fail leaves with its connection.
       if (!UnderWay(key) || connection(key).decode_holds()) steps->push_back({StepKind::kFlushDone, key});
-      if (UnderWay(key) && !fault_) steps->push_back({StepKind::kFlushFailed, key, /*fair=*/false});
+      // Of a peer that was given up, flushes end.
+      const bool ends = connection(key).prefill_view == PeerState::kGivenUp;
+      if (UnderWay(key) && (ends || !fault_)) steps->push_back({StepKind::kFlushFailed, key, /*fair=*/ends});
     }
   }
 }
@@ -174,14 +184,23 @@ void World::NetworkSteps(std::vector<Step>* steps) const {
     if (!c.exists) continue;
     if (c.decode_holds() && DecodeUp()) {
       const bool silent = c.decode_view == PeerState::kSilent;
-      if (!silent && (!fault_ || !c.prefill_holds()))
+      const bool given_up = c.decode_view == PeerState::kGivenUp;
+      const bool prefill_left = c.prefill_view >= PeerState::kGivenUp;
+      if (!silent && !given_up && (!fault_ || !c.prefill_holds()))
         steps->push_back({StepKind::kDecodeSeesSilence, i, /*fair=*/false});
-      if (silent && c.prefill_holds()) steps->push_back({StepKind::kDecodeSeesAlive, i});
-      if (silent || !c.prefill_holds()) steps->push_back({StepKind::kDecodeRevokes, i, /*fair=*/!c.prefill_holds()});
+      if (silent && !prefill_left) steps->push_back({StepKind::kDecodeSeesAlive, i});
+      // Prefill is gone, or it let go and said so.
+      const bool proven = !c.prefill_holds() || (prefill_left && !ReadsSource(i));
+      if (silent && !prefill_left) steps->push_back({StepKind::kDecodeGivesUp, i, /*fair=*/false});
+      if (silent || given_up || proven) steps->push_back({StepKind::kDecodeRevokes, i, /*fair=*/proven});
     }
     if (c.prefill_holds() && PrefillUp()) {
+      // Through shared memory it is given up, and nothing may ever prove that decode is gone.
+      const bool given_up = c.prefill_view == PeerState::kGivenUp;
       const bool gone = !c.decode_holds() || c.prefill_closing;
-      if (gone || !fault_) steps->push_back({StepKind::kPrefillRevokes, i, /*fair=*/gone});
+      const bool lost = gone || c.decode_view == PeerState::kGivenUp;
+      if (!given_up && (lost || !fault_)) steps->push_back({StepKind::kPrefillGivesUp, i, /*fair=*/lost});
+      if (!given_up && (gone || !fault_)) steps->push_back({StepKind::kPrefillRevokes, i, /*fair=*/gone});
     }
   }
 }
@@ -200,9 +219,14 @@ bool World::IsCurrent(int key) const {
 
 std::optional<uint8_t> World::UsableConnection() const {
   for (uint8_t i = 0; i < kConnections; ++i) {
-    if (connections_[i].exists && connections_[i].prefill_holds()) return i;
+    if (connections_[i].exists && connections_[i].prefill_view < PeerState::kGivenUp) return i;
   }
   return std::nullopt;
+}
+
+bool World::ReadsSource(int c) const {
+  return std::any_of(puts_.begin(), puts_.end(),
+                     [&](const PutInFlight& put) { return put.reads_source && attempt(put.key).connection == c; });
 }
 
 bool World::CanConnect() const { return !connections_[kConnections - 1].exists; }
@@ -238,9 +262,11 @@ void World::Act(const Step& step) {
         return;
       }
       return TellWriter(i, Writer::PutLayer{.layer = 0, .first_page = 0, .sources = {PageId(0), PageId(1)}});
+    case StepKind::kFlushPuts:
+      return TellWriter(i, Writer::FlushPuts{});
     case StepKind::kCommit:
       attempt(i).handoff->commit_asked = true;
-      return TellWriter(i, Writer::CommitSequence{.first_token = 7});
+      return TellWriter(i, Writer::CommitSequence{.output = {7}});
     case StepKind::kFinishEarly:
       TellWriter(i, Writer::Abort{AbortReason::kFinished});
       if (!IsCurrent(i)) return;
@@ -267,8 +293,13 @@ void World::Act(const Step& step) {
     case StepKind::kDecodeSeesAlive:
       connections_[step.index].decode_view = PeerState::kAlive;
       return TellReceiver(Receiver::PeerChanged{PeerId(i), PeerState::kAlive, {}});
+    case StepKind::kDecodeGivesUp:
+      return DecodeGivesUp(i);
     case StepKind::kDecodeRevokes:
       return DecodeRevokes(i);
+    case StepKind::kPrefillGivesUp:
+      fault_ = true;
+      return PrefillGivesUp(i);
     case StepKind::kPrefillRevokes:
       fault_ = true;
       return PrefillRevokes(i);
@@ -362,15 +393,13 @@ void World::SendToDecode(int key, const Message& message) {
   const bool forgotten =
       (mutation_ == Mutation::kForgetCancelReserve && std::holds_alternative<CancelReserve>(message)) ||
       (mutation_ == Mutation::kForgetAborted && std::holds_alternative<Aborted>(message));
-  const bool lost = !connection(key).decode_holds() || !connection(key).prefill_holds();
-  if (!lost && !forgotten) attempt(key).to_decode.push_back(message);
+  if (connection(key).carries() && !forgotten) attempt(key).to_decode.push_back(message);
 }
 
 void World::SendToPrefill(int key, const Message& message) {
   const bool forgotten = (mutation_ == Mutation::kForgetCommitted && std::holds_alternative<Committed>(message)) ||
                          (mutation_ == Mutation::kForgetRevoke && std::holds_alternative<Revoke>(message));
-  const bool lost = !connection(key).decode_holds() || !connection(key).prefill_holds();
-  if (!lost && !forgotten) attempt(key).to_prefill.push_back(message);
+  if (connection(key).carries() && !forgotten) attempt(key).to_prefill.push_back(message);
 }
 
 void World::DeliverToDecode(int key) {
@@ -422,6 +451,16 @@ void World::FinishFlush(int key) {
   TellWriter(key, Writer::FlushDone{});
 }
 
+void World::DecodeGivesUp(int c) {
+  connections_[size_t(c)].decode_view = PeerState::kGivenUp;
+  for (Attempt& attempt : attempts_) {
+    if (attempt.connection == c) attempt.to_decode.clear();
+  }
+  if (mutation_ == Mutation::kWaitForProof)
+    return TellReceiver(Receiver::PeerChanged{PeerId(c), PeerState::kSilent, {}});
+  TellReceiver(Receiver::PeerChanged{PeerId(c), PeerState::kGivenUp, {}});
+}
+
 void World::DecodeRevokes(int c) {
   connections_[size_t(c)].decode_view = PeerState::kRevoked;
   for (Attempt& attempt : attempts_) {
@@ -430,6 +469,15 @@ void World::DecodeRevokes(int c) {
   std::erase_if(puts_, [&](const PutInFlight& put) { return !put.reads_source && attempt(put.key).connection == c; });
   if (mutation_ == Mutation::kKeepGrantsOfRevoked) return;
   TellReceiver(Receiver::PeerChanged{PeerId(c), PeerState::kRevoked, {}});
+}
+
+void World::PrefillGivesUp(int c) {
+  connections_[size_t(c)].prefill_view = PeerState::kGivenUp;
+  for (int key = 0; key < kKeys; ++key) {
+    if (attempt(key).connection != c) continue;
+    attempt(key).to_prefill.clear();
+    if (mutation_ != Mutation::kWaitForProof) TellWriter(key, Writer::PeerGivenUp{absl::UnavailableError("given up")});
+  }
 }
 
 void World::PrefillRevokes(int c) {
@@ -535,6 +583,13 @@ void World::Forget() {
     if (!receiver_.state(KeyOfIndex(key))) a.close = a.closed = false;
     if (!a.handoff && !receiver_.state(KeyOfIndex(key)) && !UnderWay(key) && a.to_decode.empty()) a.connection = 0;
   }
+  for (int i = 0; i < kConnections; ++i) {
+    // What was given up and is not waited for any more is as good as revoked.
+    Connection& c = connections_[size_t(i)];
+    const bool waits = std::any_of(attempts_.begin(), attempts_.end(),
+                                   [&](const Attempt& a) { return a.handoff && a.connection == i; });
+    if (c.prefill_view == PeerState::kGivenUp && !waits && !ReadsSource(i)) c.prefill_view = PeerState::kRevoked;
+  }
   for (Connection& c : connections_) c.prefill_closing = c.prefill_closing && (c.prefill_holds() || c.decode_holds());
 }
 
@@ -572,7 +627,7 @@ std::string World::Violation() const {
 std::string World::Disagreement() const {
   for (int key = 0; key < kKeys; ++key) {
     const Connection& c = connection(key);
-    if (!c.prefill_holds() || !c.decode_holds() || c.prefill_closing) continue;
+    if (!c.carries() || c.prefill_closing) continue;
     if (!attempt(key).to_decode.empty() || !attempt(key).to_prefill.empty()) continue;
     const std::optional<Receiver::State> receiver = receiver_.state(KeyOfIndex(key));
     const std::optional<Handoff>& handoff = attempt(key).handoff;
@@ -582,6 +637,7 @@ std::string World::Disagreement() const {
         case Writer::State::kQueued:
           return receiver == Receiver::State::kQueued;
         case Writer::State::kGranted:
+        case Writer::State::kFlushed:
           return receiver == Receiver::State::kGranted;
         case Writer::State::kFlushing:
           return receiver == Receiver::State::kGranted || receiver == Receiver::State::kRevoking;

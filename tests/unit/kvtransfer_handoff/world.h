@@ -54,6 +54,7 @@ enum class Mutation : uint8_t {
   kCommitKeepsGrant,       // decode runs the sequence and still thinks it granted
   kCommitAfterClose,       // decode does not know that a granted attempt was closed
   kNoGrowthPage,           // decode grants the prompt's page alone
+  kWaitForProof,           // nobody hears that a peer was given up, only that it was revoked
   kWantsSharedPage,        // decode takes the page that others read for one of the attempt's own
 };
 
@@ -73,6 +74,7 @@ enum class StepKind : uint8_t {
   kCloseArrives,
   kAbortArrives,
   kPut,
+  kFlushPuts,
   kCommit,
   kFinishEarly,
   kFlushDone,
@@ -82,7 +84,9 @@ enum class StepKind : uint8_t {
   kSequenceEnds,
   kDecodeSeesSilence,
   kDecodeSeesAlive,
+  kDecodeGivesUp,
   kDecodeRevokes,
+  kPrefillGivesUp,
   kPrefillRevokes,
   kCrashPrefill,
   kRestartPrefill,
@@ -205,6 +209,8 @@ class World {
     }
     bool prefill_holds() const { return prefill_view != PeerState::kRevoked; }
     bool decode_holds() const { return decode_view != PeerState::kRevoked; }
+    // Messages reach the other side.
+    bool carries() const { return prefill_view < PeerState::kGivenUp && decode_view < PeerState::kGivenUp; }
   };
   struct PutInFlight {
     uint8_t key = 0;
@@ -248,8 +254,11 @@ class World {
   void CloseAtDecode(int key);
   void EndSequence(int key);
   void FinishFlush(int key);
+  void DecodeGivesUp(int connection);
   void DecodeRevokes(int connection);
+  void PrefillGivesUp(int connection);
   void PrefillRevokes(int connection);
+  bool ReadsSource(int connection) const;    // a put through it
   void DetachPuts(int connection, int key);  // they no longer read source pages; key -1: all
   void PrefillDies();
   void DecodeDies();

@@ -32,8 +32,8 @@ std::vector<std::string> Names(const std::vector<Writer::Action>& actions) {
         name += std::string("(") + Name(aborted->reason) + ")";
       names.push_back(name);
     } else {
-      constexpr const char* kActions[] = {"",        "put",    "flush", "disconnect", "queued",
-                                          "granted", "finish", "fail",  "release"};
+      constexpr const char* kActions[] = {"",        "put",     "flush",  "disconnect", "queued",
+                                          "granted", "flushed", "finish", "fail",       "release"};
       names.push_back(kActions[action.index()]);
     }
   }
@@ -73,14 +73,14 @@ TEST_F(WriterTest, HandsOverThroughAllStates) {
   EXPECT_THAT(OnMessage(Grant({7, 8, 3}, {0, 1, 2})), ElementsAre("granted"));
   EXPECT_THAT(PutLayer(0, 0, {PageId{40}, PageId{41}, PageId{42}}), ElementsAre("put"));
   EXPECT_THAT(PutLayer(1, 0, {PageId{40}, PageId{41}, PageId{42}}), ElementsAre("put"));
-  EXPECT_THAT(On(Writer::CommitSequence{99}), ElementsAre("flush"));
+  EXPECT_THAT(On(Writer::CommitSequence{{99}}), ElementsAre("flush"));
   EXPECT_THAT(On(Writer::FlushDone{}), ElementsAre("Commit"));
   const Commit commit = std::get<Commit>(Last<Writer::Send>().message);
   uint64_t sum = 0;
   for (int layer : {0, 1}) {
     for (uint32_t page : {7, 8, 3}) sum += BlockTag(layer, PageId{page});
   }
-  EXPECT_EQ(commit, (Commit{kAttempt, kTokens, 99, CommitTag(kAttempt, kTokens, sum)}));
+  EXPECT_EQ(commit, (Commit{kAttempt, kTokens, {99}, CommitTag(kAttempt, kTokens, sum)}));
   EXPECT_THAT(OnMessage(Committed{kAttempt, ""}), ElementsAre("finish"));
   EXPECT_TRUE(writer_.ended());
 }
@@ -126,23 +126,43 @@ TEST_F(WriterTest, RevokeStopsPutsAndFencesAfterTheFlush) {
   PutLayer(0, 0, {PageId{40}});
   EXPECT_THAT(OnMessage(Revoke{kAttempt}), ElementsAre("flush"));
   EXPECT_THAT(PutLayer(0, 1, {PageId{41}}), IsEmpty());
-  EXPECT_THAT(On(Writer::CommitSequence{1}), IsEmpty());
+  EXPECT_THAT(On(Writer::CommitSequence{{1}}), IsEmpty());
   EXPECT_THAT(On(Writer::FlushDone{}), ElementsAre("Aborted(revoked)", "fail"));
 }
 
 TEST_F(WriterTest, RevokeTurnsACommitThatStillFlushesIntoAborted) {
   GetGranted();
-  On(Writer::CommitSequence{1});
+  On(Writer::CommitSequence{{1}});
   EXPECT_THAT(OnMessage(Revoke{kAttempt}), IsEmpty());
   EXPECT_THAT(On(Writer::FlushDone{}), ElementsAre("Aborted(revoked)", "fail"));
 }
 
 TEST_F(WriterTest, RevokeAfterCommitWaitsForTheAnswer) {
   GetGranted();
-  On(Writer::CommitSequence{1});
+  On(Writer::CommitSequence{{1}});
   On(Writer::FlushDone{});
   EXPECT_THAT(OnMessage(Revoke{kAttempt}), IsEmpty());
   EXPECT_THAT(OnMessage(Committed{kAttempt, "revoked"}), ElementsAre("fail"));
+}
+
+TEST_F(WriterTest, FlushesAheadOfACommitWhoseOutputIsNotKnownYet) {
+  GetGranted();
+  PutLayer(0, 0, {PageId{40}, PageId{41}, PageId{42}});
+  EXPECT_THAT(On(Writer::FlushPuts{}), ElementsAre("flush"));
+  EXPECT_THAT(PutLayer(1, 0, {PageId{40}, PageId{41}, PageId{42}}), IsEmpty()) << "everything was put";
+  EXPECT_THAT(On(Writer::FlushDone{}), ElementsAre("flushed"));
+  EXPECT_THAT(On(Writer::CommitSequence{{7, 8, 9}}), ElementsAre("Commit"));
+  EXPECT_EQ(std::get<Commit>(Last<Writer::Send>().message).output, (std::vector<TokenId>{7, 8, 9}));
+  EXPECT_THAT(OnMessage(Committed{kAttempt, ""}), ElementsAre("finish"));
+}
+
+TEST_F(WriterTest, AFlushAheadOfCommitIsNoFence) {
+  GetGranted();
+  On(Writer::FlushPuts{});
+  On(Writer::FlushDone{});
+  Writer aborting = writer_;
+  EXPECT_THAT(On(Message(Revoke{kAttempt})), ElementsAre("Aborted(revoked)", "fail"));
+  EXPECT_THAT(Names(aborting.On(Writer::Abort{AbortReason::kFinished})), ElementsAre("Aborted(finished)", "release"));
 }
 
 TEST_F(WriterTest, AbortWithdrawsAReservation) {
@@ -167,7 +187,7 @@ TEST_F(WriterTest, AbortReleasesOnlyAfterTheFlush) {
 
 TEST_F(WriterTest, AbortAfterCommitNeedsNoSecondFence) {
   GetGranted();
-  On(Writer::CommitSequence{1});
+  On(Writer::CommitSequence{{1}});
   On(Writer::FlushDone{});
   EXPECT_THAT(On(Writer::Abort{AbortReason::kCancelled}), ElementsAre("release"));
 }
@@ -175,7 +195,7 @@ TEST_F(WriterTest, AbortAfterCommitNeedsNoSecondFence) {
 TEST_F(WriterTest, FailedFlushGivesTheConnectionUpInsteadOfAFence) {
   GetGranted();
   PutLayer(0, 0, {PageId{40}});
-  On(Writer::CommitSequence{1});
+  On(Writer::CommitSequence{{1}});
   EXPECT_THAT(On(Writer::FlushFailed{absl::UnavailableError("x")}), ElementsAre("disconnect", "fail"));
 }
 
@@ -190,7 +210,7 @@ TEST_F(WriterTest, LostPeerEndsEveryState) {
   Writer aborting = writer_;
   aborting.On(Writer::Abort{AbortReason::kCancelled});
   EXPECT_THAT(lose(aborting), ElementsAre("release"));
-  On(Writer::CommitSequence{1});
+  On(Writer::CommitSequence{{1}});
   On(Writer::FlushDone{});
   EXPECT_THAT(lose(writer_), ElementsAre("fail"));
   EXPECT_THAT(lose(writer_), IsEmpty()) << "ended";
@@ -220,7 +240,7 @@ TEST_F(WriterTest, LateDuplicateAndForeignMessagesChangeNothing) {
   for (const Message& message :
        {Message(Queued{kAttempt}), Message(Grant({1, 2, 4}, {0})),
         Message(Refused{kAttempt, RefuseReason::kDraining, ""}), Message(Committed{kAttempt, ""}),
-        Message(Reserve{kAttempt, 1, {}}), Message(CancelReserve{kAttempt}), Message(Commit{kAttempt, 1, 1, 1}),
+        Message(Reserve{kAttempt, 1, {}}), Message(CancelReserve{kAttempt}), Message(Commit{kAttempt, 1, {1}, 1}),
         Message(Aborted{kAttempt, AbortReason::kFailed})}) {
     EXPECT_THAT(OnMessage(message), IsEmpty());
     EXPECT_EQ(writer_, before);

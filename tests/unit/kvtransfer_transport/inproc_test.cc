@@ -120,7 +120,7 @@ TEST_F(InprocTest, FlushWaitsForHeldPuts) {
 
 TEST_F(InprocTest, AKilledPeerIsRevokedAndFlushesToItFail) {
   Connect(absl::Minutes(10));
-  server_->transport->Pause();
+  client_->transport->HoldPuts();
   PutOnes(1);
   Waiting<absl::Status> flushed;
   client_->transport->Flush(to_server_, 1, flushed.Callback());

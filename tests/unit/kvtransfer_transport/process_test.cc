@@ -72,7 +72,8 @@ class ProcessTest : public ::testing::TestWithParam<const char*> {
   // A child that we put to.
   void StartReceiver() {
     child_ = std::make_unique<PeerProcess>(std::vector<std::string>{"serve", GetParam(), kSecret});
-    ASSERT_OK_AND_ASSIGN(peer_, ConnectAndWait(*transport_, child_->WaitForLine("address ")));
+    address_ = child_->WaitForLine("address ");
+    ASSERT_OK_AND_ASSIGN(peer_, ConnectAndWait(*transport_, address_));
   }
 
   // Puts and flushes without end, until a flush fails with what is returned.
@@ -96,6 +97,7 @@ class ProcessTest : public ::testing::TestWithParam<const char*> {
 
   RecordingEvents events_;
   std::unique_ptr<PeerProcess> child_;
+  std::string address_;  // of a receiver
   TransportMemory memory_;
   std::unique_ptr<Transport> transport_;
   PeerId peer_{};
@@ -142,6 +144,7 @@ TEST_P(ProcessTest, AWriterStoppedForLongIsRevokedOnlyWhenItCannotWriteAnyMore) 
   child_->Stop();
   ASSERT_TRUE(events_.WaitForState(peer_, PeerState::kSilent));
   if (shm()) {
+    ASSERT_TRUE(events_.WaitForState(peer_, PeerState::kGivenUp));
     // Its process could go on writing at any moment.
     EXPECT_FALSE(events_.WaitForState(peer_, PeerState::kRevoked, absl::Seconds(2)));
     child_->Continue();
@@ -173,7 +176,8 @@ TEST_P(ProcessTest, FlushesToAStoppedReceiverFailInTime) {
   child_->Stop();
   const absl::Status status = PutUntilFailure();
   EXPECT_FALSE(status.ok());
-  // tcp: we closed, so it is revoked. shm: it has our region mapped, too, and is only silent.
+  // tcp: we closed, so it is revoked. shm: it has our region mapped, too, and is only given up.
+  EXPECT_EQ(events_.WaitForState(peer_, PeerState::kGivenUp, shm() ? absl::Seconds(10) : absl::ZeroDuration()), shm());
   EXPECT_EQ(events_.WaitForState(peer_, PeerState::kRevoked, shm() ? absl::Seconds(1) : absl::Seconds(10)), !shm());
   child_->Continue();
   EXPECT_TRUE(events_.WaitForState(peer_, PeerState::kRevoked));
@@ -191,12 +195,12 @@ void CutConnections() {
   }
 }
 
-TEST_P(ProcessTest, ALostConnectionOfALivingWriterIsSilentUntilRevokedIsProven) {
+TEST_P(ProcessTest, ALostConnectionOfALivingWriterIsGivenUpUntilRevokedIsProven) {
   Start(absl::Seconds(30));
   StartWriter();
   CutConnections();
   if (shm()) {
-    ASSERT_TRUE(events_.WaitForState(peer_, PeerState::kSilent));
+    ASSERT_TRUE(events_.WaitForState(peer_, PeerState::kGivenUp));
     // Its process has our memory mapped.
     EXPECT_FALSE(events_.WaitForState(peer_, PeerState::kRevoked, absl::Milliseconds(500)));
     child_->Kill();
@@ -204,6 +208,21 @@ TEST_P(ProcessTest, ALostConnectionOfALivingWriterIsSilentUntilRevokedIsProven) 
   ASSERT_TRUE(events_.WaitForState(peer_, PeerState::kRevoked));
   EXPECT_EQ(events_.states().size(), shm() ? 2U : 1U);
   ExpectNoMoreWrites();
+}
+
+// Both goodbyes were lost with the connection.
+TEST_P(ProcessTest, ANewConnectionProvesThatTheLostOneWasLetGo) {
+  Start(absl::Seconds(30));
+  StartReceiver();
+  const PeerId lost = peer_;
+  CutConnections();
+  ASSERT_TRUE(events_.WaitForState(lost, shm() ? PeerState::kGivenUp : PeerState::kRevoked));
+  ASSERT_OK_AND_ASSIGN(peer_, ConnectAndWait(*transport_, address_));
+  EXPECT_TRUE(events_.WaitForState(lost, PeerState::kRevoked));
+  EXPECT_NE(child_->WaitForLine("revoked "), "?");
+  const PutPiece all{.local = static_cast<const std::byte*>(memory_.data), .remote_offset = 0, .bytes = memory_.bytes};
+  transport_->Put(peer_, 1, {&all, 1});
+  EXPECT_OK(FlushAndWait(*transport_, peer_, 1));
 }
 
 TEST_P(ProcessTest, ARestartedPeerIsANewOne) {

@@ -53,6 +53,7 @@ class TransportTest : public ::testing::TestWithParam<Kind> {
     options.secret = "a secret of the test";
     options.heartbeat_interval = absl::Milliseconds(20);
     options.max_message_bytes = 1 << 20;
+    options.prefault = true;
     return options;
   }
   TransportOptions ListenOptions() {
@@ -217,6 +218,22 @@ TEST_P(TransportTest, PutsWorkBothWaysAtOnce) {
   EXPECT_OK(FlushAndWait(*server_->transport, to_client_, 1));
   EXPECT_EQ(std::memcmp(server_->region, source.data(), kRegionBytes), 0);
   EXPECT_EQ(std::memcmp(client_->region, source.data(), kRegionBytes), 0);
+}
+
+TEST_P(TransportTest, AShortStreamDoesNotWaitForALongOne) {
+  if (std::string(GetParam().kind) == "inproc") GTEST_SKIP() << "a put in process is one copy: there is no queue";
+  Connect();
+  const std::vector<std::byte> source = RandomBytes(kRegionBytes, 3);
+  const std::vector<PutPiece> half_a_gigabyte(64, {.local = source.data(), .remote_offset = 0, .bytes = kRegionBytes});
+  const PutPiece little{.local = source.data(), .remote_offset = 0, .bytes = 65536};
+  Waiting<absl::Status> long_one;
+  client_->transport->Put(to_server_, 1, half_a_gigabyte);
+  client_->transport->Flush(to_server_, 1, long_one.Callback());
+  client_->transport->Put(to_server_, 2, {&little, 1});
+  EXPECT_OK(FlushAndWait(*client_->transport, to_server_, 2));
+  EXPECT_FALSE(long_one.done());
+  ASSERT_TRUE(long_one.Wait());
+  EXPECT_OK(long_one.Get());
 }
 
 TEST_P(TransportTest, AStreamCanBeUsedAgainAfterItsFlush) {

@@ -72,12 +72,6 @@ class InboxSink final : public EventSink<Event> {
   const std::shared_ptr<Inbox> inbox_;
 };
 
-SampledToken ToSampled(const v1::TokenEvent& event) {
-  SampledToken token{.token = event.token_id(), .logprob = event.logprobs().chosen().logprob(), .top = {}};
-  for (const v1::TokenLogprob& top : event.logprobs().top()) token.top.emplace_back(top.token_id(), top.logprob());
-  return token;
-}
-
 // One attempt of one request. kAgain: the next attempt goes on with what is in the answer.
 class AttemptRun {
  public:
@@ -174,6 +168,12 @@ class AttemptRun {
 
 }  // namespace
 
+SampledToken ToSampled(const v1::TokenEvent& event) {
+  SampledToken token{.token = event.token_id(), .logprob = event.logprobs().chosen().logprob(), .top = {}};
+  for (const v1::TokenLogprob& top : event.logprobs().top()) token.top.emplace_back(top.token_id(), top.logprob());
+  return token;
+}
+
 Node::Node(std::string name, const NodeOptions& options)
     : name_(std::move(name)),
       options_(options),
@@ -223,10 +223,10 @@ void PrefillNode::Cancel(const AttemptKey& key) {
 
 DecodeNode::DecodeNode(std::string name, const NodeOptions& options) : Node(std::move(name), options) {
   pool_->set_on_free([this] {
-    if (receiver_ != nullptr) receiver_->Poke();
+    if (endpoints_ != nullptr) receiver().Poke();
     if (engine_ != nullptr) engine_->OnPagesFree();
   });
-  receiver_ = ValueOrDie(HandoffReceiver::Create(
+  endpoints_ = ValueOrDie(HandoffEndpoints::Create(
       identity(),
       {.max_sequences = options.schedule.max_sequences, .growth_watermark_pages = options.growth_watermark_pages},
       transport_.get(), pool_.get(),
@@ -239,10 +239,12 @@ DecodeNode::DecodeNode(std::string name, const NodeOptions& options) : Node(std:
            [this](const AttemptKey& key, const absl::Status& why) {
              thread_.Post([this, key, why] { engine_->OnHandoffFailed(key, why); });
            },
-       .on_finished_by_writer = [](const AttemptKey&) {}}));
+       .on_finished_by_writer = [](const AttemptKey&) {},
+       .on_peer_changed = [this] { thread_.Post([] {}); }}));
   engine_ = std::make_unique<DecodeEngine>(DecodeEngine::Parts{.model = model_.get(),
                                                                .pool = pool_.get(),
-                                                               .receiver = receiver_.get(),
+                                                               .receiver = &receiver(),
+                                                               .sender = &endpoints_->sender(),
                                                                .thread = &thread_,
                                                                .metrics = &metrics_,
                                                                .load = &load_},
@@ -258,7 +260,7 @@ DecodeNode::~DecodeNode() {
 
 absl::Status DecodeNode::Open(const Attempt& attempt, bool local, std::shared_ptr<DecodeSink> sink) {
   if (!local) {
-    if (absl::Status opened = receiver_->OpenAttempt(attempt.key); !opened.ok()) return opened;
+    if (absl::Status opened = receiver().OpenAttempt(attempt.key); !opened.ok()) return opened;
   }
   thread_.Post(
       [this, attempt, local, sink] { local ? engine_->SubmitLocal(attempt, sink) : engine_->Await(attempt, sink); });
@@ -266,8 +268,20 @@ absl::Status DecodeNode::Open(const Attempt& attempt, bool local, std::shared_pt
 }
 
 void DecodeNode::Cancel(const AttemptKey& key, bool local) {
-  if (!local) receiver_->CloseAttempt(key);
+  if (!local) receiver().CloseAttempt(key);
   thread_.Post([this, key] { engine_->Cancel(key); });
+}
+
+void DecodeNode::Migrate(const MigrationOrder& order, std::shared_ptr<MigrationSink> sink) {
+  thread_.Post([this, order, sink] { engine_->Migrate(order, sink); });
+}
+
+void DecodeNode::CancelMigration(const MigrationOrder& order) {
+  thread_.Post([this, order] { engine_->CancelMigration(order); });
+}
+
+void DecodeNode::StartDraining() {
+  thread_.Post([this] { engine_->StartDraining(); });
 }
 
 bool Answer::SameBits(const Answer& other) const {

@@ -74,11 +74,14 @@ class DecodeNode : public Node {
   ~DecodeNode();
   absl::Status Open(const Attempt& attempt, bool local, std::shared_ptr<DecodeSink> sink);
   void Cancel(const AttemptKey& key, bool local);
+  void Migrate(const MigrationOrder& order, std::shared_ptr<MigrationSink> sink);
+  void CancelMigration(const MigrationOrder& order);
+  void StartDraining();
   HandoffTarget target() const { return {name_, 1, transport_->address()}; }
-  HandoffReceiver& receiver() { return *receiver_; }
+  HandoffReceiver& receiver() { return endpoints_->receiver(); }
 
  private:
-  std::unique_ptr<HandoffReceiver> receiver_;
+  std::unique_ptr<HandoffEndpoints> endpoints_;
   std::unique_ptr<DecodeEngine> engine_;
 };
 
@@ -99,6 +102,8 @@ struct Answer {
 
   bool SameBits(const Answer& other) const;
 };
+
+SampledToken ToSampled(const v1::TokenEvent& event);
 
 // How to serve. Without `prefill` the decode nodes compute prompts themselves. Attempt n goes to decode[(n - 1) %
 // size].

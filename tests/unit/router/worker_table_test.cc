@@ -61,7 +61,7 @@ class WorkerTableTest : public ::testing::Test {
     return static_cast<int>(probes.size());
   }
   PlacementResult Place(std::vector<WorkerKey> avoid = {}, const std::string& numerics_id = "") {
-    return table_.Place(now_, {"m", "f1", numerics_id, 10, 20, std::move(avoid), {}, 0});
+    return table_.Place(now_, {"m", "f1", numerics_id, 10, 20, std::move(avoid), {}, 0, {}});
   }
   std::string StateOf(size_t worker) {
     v1::GetStatusResponse response;
@@ -373,7 +373,7 @@ class PagesTest : public WorkerTableTest {
     Hear(0, Status("p1", v1::WORKER_ROLE_PREFILL));
     Hear(1, Status("d1", v1::WORKER_ROLE_DECODE));
     Hear(2, Status("p2", v1::WORKER_ROLE_PREFILL));
-    return table_.Place(now_, {"m", "f1", "", 40, 50, {}, {7, 8}, page_tokens}).placement;
+    return table_.Place(now_, {"m", "f1", "", 40, 50, {}, {7, 8}, page_tokens, {}}).placement;
   }
   // Of as many placements as there are pairs, how many go to p2.
   int TimesAtP2(uint32_t page_tokens = 16) {

@@ -1,0 +1,165 @@
+// Live migration: the part of the RequestMachine that moves a running sequence away from a decode worker that drains.
+//
+// The open attempt, n, goes on. Its successor is opened at another decode worker, as any attempt is; instead of a
+// prefill worker, n's decode worker hands over to it, which goes on until the KV is there. The successor takes n's
+// place once it has started and all tokens before its own have come. Until then its failure costs nothing, and n's ends
+// both.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "router/request_machine.h"
+
+namespace baton::router {
+namespace {
+
+// There may be no other worker yet, or none with room: the one that drains gives its sequences some time.
+constexpr absl::Duration kFirstRetry = absl::Milliseconds(250);
+constexpr absl::Duration kMaxRetry = absl::Seconds(4);
+
+}  // namespace
+
+void RequestMachine::BeginMigration() {
+  if (state_ != State::kRunning || !open_.draining || successor_) return;
+  if (std::exchange(placing_successor_, true)) return;
+  std::vector<WorkerKey> avoid = avoid_successors_;
+  avoid.push_back(KeyOf(Side::kDecode));
+  actions_.push_back(action::PlaceMigration{std::move(avoid)});
+}
+
+void RequestMachine::RetryMigration() {
+  migration_delay_ = std::clamp(2 * migration_delay_, kFirstRetry, kMaxRetry);
+  actions_.push_back(action::WakeAfter{migration_delay_, ++wake_});
+}
+
+void RequestMachine::OnMigrationPlaced(absl::Time /*now*/, PlacementResult result) {
+  if (!std::exchange(placing_successor_, false) || state_ != State::kRunning) return;
+  if (result.kind != PlacementResult::Kind::kPlaced) {
+    avoid_successors_.clear();
+    return RetryMigration();
+  }
+  successor_ = Attempt{};
+  Attempt& next = *successor_;
+  next.number = ++attempt_;
+  next.is_migration = true;
+  next.placement = std::move(result.placement);
+  next.placement.prefill = open_.placement.decode;
+  next.prior_tokens = output_.size();
+  next.info.set_attempt(next.number);
+  next.info.set_prefill_worker(KeyOf(Side::kDecode).id);
+  next.info.set_decode_worker(next.placement.decode.key.id);
+  actions_.push_back(action::OpenDecode{next.number, next.placement});
+}
+
+void RequestMachine::OnSuccessorDecodeEvent(absl::Time now, const v1::DecodeEvent& event) {
+  Attempt& next = *successor_;
+  if (next.decode_closed) return;
+  switch (event.event_case()) {
+    case v1::DecodeEvent::kAccepted:
+      if (std::exchange(next.accepted, true)) return;
+      actions_.push_back(action::Migrate{open_.number, next.number, static_cast<uint32_t>(next.prior_tokens)});
+      return;
+    case v1::DecodeEvent::kStarted:
+      next.decode_started = true;
+      next.next_output_index = event.started().next_output_index();
+      return PromoteSuccessorIfReady();
+    case v1::DecodeEvent::kTokens:
+      for (const v1::TokenEvent& token : event.tokens().tokens()) OnToken(token);
+      return SendReady(now);
+    case v1::DecodeEvent::kDraining:
+      next.draining = true;
+      return;
+    case v1::DecodeEvent::kFinished:
+      next.decode_closed = true;
+      worker_finished_ = event.finished();
+      return SendReady(now);
+    case v1::DecodeEvent::kFailed:
+      next.decode_closed = true;
+      return LoseSuccessor(now, event.failed());
+    case v1::DecodeEvent::kMigrated:  // it is told to by no one before it is the open one
+    case v1::DecodeEvent::EVENT_NOT_SET:
+      return;
+  }
+}
+
+void RequestMachine::OnSuccessorPrefillEvent(absl::Time now, const v1::PrefillEvent& event) {
+  Attempt& next = *successor_;
+  if (next.prefill_closed) return;
+  if (event.has_handed_over()) {
+    next.prefill_closed = true;
+    OnHandedOver(next, event.handed_over());
+  } else if (event.has_failed()) {
+    next.prefill_closed = true;
+    if (next.decode_started) return;  // it has everything it needs
+    LoseSuccessor(now, event.failed());
+  }
+}
+
+void RequestMachine::OnSuccessorCallEnded(absl::Time now, Side side, const absl::Status& status) {
+  Attempt& next = *successor_;
+  if (std::exchange(side == Side::kDecode ? next.decode_closed : next.prefill_closed, true)) return;
+  if (side == Side::kPrefill && next.decode_started) return;
+  const std::string detail = status.ok() ? "the call ended without a terminal event" : std::string(status.ToString());
+  if (side == Side::kDecode) {
+    LoseSuccessor(now, AttemptEnd::kDecodeLost, detail, {next.placement.decode.key});
+  } else {
+    LoseSuccessor(now, AttemptEnd::kPrefillLost, detail, {});
+  }
+}
+
+void RequestMachine::PromoteSuccessorIfReady() {
+  if (!successor_ || !successor_->decode_started || output_.size() < successor_->next_output_index) return;
+  PromoteSuccessor();
+  paused_since_ = AttemptEnd::kMigrated;
+  if (output_.size() > open_.next_output_index) Resume();  // its first tokens left with the other one's last
+  if (open_.draining) BeginMigration();
+}
+
+void RequestMachine::PromoteSuccessor() {
+  Close(open_);
+  open_.info.set_ended_by(std::string(Name(AttemptEnd::kMigrated)));
+  *finish_.add_attempts() = open_.info;
+  actions_.push_back(action::AttemptEnded{open_.number, AttemptEnd::kMigrated, "", std::nullopt});
+  open_ = *std::exchange(successor_, std::nullopt);
+  avoid_successors_.clear();
+  migration_delay_ = absl::ZeroDuration();
+}
+
+// Its worker has handed the sequence over: what is still missing of its output has come, or the successor has it.
+void RequestMachine::OnMigrated(absl::Time now) {
+  open_.migrated = true;
+  PromoteSuccessorIfReady();
+  if (state_ != State::kRunning || successor_ || !open_.migrated) return;
+  EndAttempt(now, AttemptEnd::kRevoked, "its sequence went to an attempt that is not open any more", {});
+}
+
+void RequestMachine::DropSuccessor(AttemptEnd end, const std::string& detail) {
+  placing_successor_ = false;
+  if (!successor_) return;
+  Close(*successor_);
+  actions_.push_back(action::AttemptEnded{successor_->number, end, detail, std::nullopt});
+  // What it said of the output's end was for its own.
+  worker_finished_.reset();
+  successor_.reset();
+}
+
+void RequestMachine::LoseSuccessor(absl::Time now, AttemptEnd end, const std::string& detail,
+                                   std::vector<WorkerKey> avoid) {
+  if (open_.migrated) {  // there is no other any more
+    PromoteSuccessor();
+    return EndAttempt(now, end, detail, std::move(avoid));
+  }
+  avoid_successors_ = std::move(avoid);
+  DropSuccessor(end, detail);
+  RetryMigration();
+}
+
+// The draining worker speaks of the other one's refusals, too.
+void RequestMachine::LoseSuccessor(absl::Time now, const v1::AttemptFailed& failed) {
+  const AttemptEnd end = EndOf(failed.cause());
+  std::vector<WorkerKey> avoid;
+  if (end != AttemptEnd::kRevoked && end != AttemptEnd::kPreempted) avoid.push_back(successor_->placement.decode.key);
+  LoseSuccessor(now, end, failed.message(), std::move(avoid));
+}
+
+}  // namespace baton::router

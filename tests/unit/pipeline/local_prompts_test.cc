@@ -1,0 +1,99 @@
+// A decode worker that computes prompts itself, among reservations of prefill workers.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "pipeline.h"
+#include "tests/status_matchers.h"
+
+namespace baton::testing {
+namespace {
+
+// Keeps the first failure.
+class FirstFailure final : public EventSink<v1::DecodeEvent> {
+ public:
+  void Write(v1::DecodeEvent event, bool last) override {
+    if (event.has_failed()) failed_.set_value(event.failed());
+    EXPECT_EQ(event.has_failed(), last);
+  }
+  bool cancelled() const override { return false; }
+  v1::AttemptFailed Get() {
+    std::future<v1::AttemptFailed> failed = failed_.get_future();
+    if (failed.wait_for(std::chrono::seconds(60)) != std::future_status::ready) return {};
+    return failed.get();
+  }
+
+ private:
+  std::promise<v1::AttemptFailed> failed_;
+};
+
+Attempt LocalAttempt(int prompt_tokens) {
+  Attempt attempt;
+  attempt.key = {{1, 1}, 1};
+  attempt.arrival = absl::Now();
+  attempt.prompt.assign(static_cast<size_t>(prompt_tokens), 5);
+  attempt.sampling.max_tokens = 4;
+  return attempt;
+}
+
+TEST(LocalPromptsTest, AtTheNextSlotThePromptTakesItsTurnAmongReservations) {
+  constexpr int kRemote = 12;
+  NodeOptions one_slot = TinyNode();
+  one_slot.schedule.max_sequences = 1;
+  PrefillNode prefill("prefill", TinyNode());
+  DecodeNode decode("decode", one_slot);
+  Request request;
+  request.prompt.assign(20, 5);
+  request.sampling.max_tokens = 400;
+  std::atomic<int> remote_done = 0;
+  std::vector<std::thread> callers;
+  for (int i = 0; i < kRemote; ++i) {
+    callers.emplace_back([&] {
+      EXPECT_EQ(Serve({.prefill = &prefill, .decode = {&decode}}, request).error, "");
+      ++remote_done;
+    });
+  }
+  const absl::Time deadline = absl::Now() + absl::Seconds(60);
+  while (decode.receiver().load().queued < kRemote - 2 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(Serve({.decode = {&decode}}, request).error, "");
+  EXPECT_LT(remote_done, kRemote - 2) << "it waited for all of them";
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_TRUE(decode.BecomesEmpty());
+}
+
+TEST(LocalPromptsTest, APromptDoesNotWaitForPagesInQuarantine) {
+  DecodeNode node("both", TinyNode(8));
+  std::vector<PageRef> taken = *node.pool().Allocate(7);
+  for (PageRef& page : taken) page.SetQuarantined(true);
+  const auto sink = std::make_shared<FirstFailure>();
+  ASSERT_OK(node.Open(LocalAttempt(40), /*local=*/true, sink));
+  EXPECT_EQ(sink->Get().cause(), v1::ATTEMPT_FAILURE_OVERLOADED);
+  for (PageRef& page : taken) page.SetQuarantined(false);
+  taken.clear();
+  EXPECT_TRUE(node.BecomesEmpty());
+}
+
+// A faulty router asks for the same attempt in both ways.
+TEST(LocalPromptsTest, AnAttemptThatIsHereAlreadyIsNotLeftOpenAtTheReceiver) {
+  DecodeNode node("both", TinyNode(8));
+  std::vector<PageRef> taken = *node.pool().Allocate(8);  // the first waits
+  const Attempt attempt = LocalAttempt(20);
+  const auto first = std::make_shared<FirstFailure>();
+  ASSERT_OK(node.Open(attempt, /*local=*/true, first));
+  const auto second = std::make_shared<FirstFailure>();
+  ASSERT_OK(node.Open(attempt, /*local=*/false, second));
+  EXPECT_EQ(second->Get().cause(), v1::ATTEMPT_FAILURE_INVALID);
+  EXPECT_TRUE(Fails(node.receiver().OpenAttempt(attempt.key), absl::StatusCode::kFailedPrecondition, "before"))
+      << "not: it is open";
+  node.Cancel(attempt.key, /*local=*/true);
+  taken.clear();
+  EXPECT_TRUE(node.BecomesEmpty());
+}
+
+}  // namespace
+}  // namespace baton::testing
