@@ -21,6 +21,8 @@ int RunBaton(int argc, const char* const* argv, const Console& console) {
   AddChatCommand(app, console, &chosen);
   AddStatusCommand(app, console, &chosen);
   AddBenchCommand(app, console, &chosen);
+  AddTokenizeCommand(app, console, &chosen);
+  AddRenderCommand(app, console, &chosen);
   AddPerplexityCommand(app, console, &chosen);
   AddModelsCommand(app, console, &chosen);
   AddQuantizeCommand(app, console, &chosen);

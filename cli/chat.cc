@@ -28,10 +28,10 @@ void Append(v1::ChatInput& chat, const char* role, const std::string& content) {
 }
 
 // A conversation: `request` holds its history, which every turn sends whole and then extends.
-class Conversation {
+class Dialogue {
  public:
-  Conversation(const ChatFlags& flags, const Console& console, Client& client, v1::GenerateRequest request,
-               absl::Duration timeout)
+  Dialogue(const ChatFlags& flags, const Console& console, Client& client, v1::GenerateRequest request,
+           absl::Duration timeout)
       : flags_(flags), console_(console), client_(client), request_(std::move(request)), timeout_(timeout) {}
 
   // One turn. A cancelled answer stays in the history as far as it came; a turn without any answer leaves no trace.
@@ -63,7 +63,7 @@ class Conversation {
   const absl::Duration timeout_;
 };
 
-int Talk(Conversation& conversation, const Console& console) {
+int Talk(Dialogue& dialogue, const Console& console) {
   LineReader lines(console.input_fd, *console.interrupt);
   std::string question;
   while (true) {
@@ -86,7 +86,7 @@ int Talk(Conversation& conversation, const Console& console) {
       *console.err << "baton chat: the line is not valid UTF-8" << std::endl;
       continue;
     }
-    const absl::Status status = conversation.Ask(question);
+    const absl::Status status = dialogue.Ask(question);
     if (status.ok()) continue;
     if (console.interrupt->triggered()) {
       // Ctrl-C ended the answer, not the chat.
@@ -112,8 +112,8 @@ int RunChat(const ChatFlags& flags, const Console& console) {
   const auto client = Client::Connect(flags.target, kConnectTimeout, *console.interrupt);
   if (!client.ok()) return Report(console, "chat", client.status());
   if (console.input_is_terminal) *console.err << "Ctrl-C stops an answer, Ctrl-D ends the chat." << std::endl;
-  Conversation conversation(flags, console, **client, std::move(request), *timeout);
-  return Talk(conversation, console);
+  Dialogue dialogue(flags, console, **client, std::move(request), *timeout);
+  return Talk(dialogue, console);
 }
 
 }  // namespace

@@ -22,6 +22,8 @@ void AddStatusCommand(CLI::App& app, const Console& console, Command* chosen);
 void AddBenchCommand(CLI::App& app, const Console& console, Command* chosen);
 // `bench engine`, below `bench`.
 void AddBenchEngineCommand(CLI::App& bench, const Console& console, Command* chosen);
+void AddTokenizeCommand(CLI::App& app, const Console& console, Command* chosen);
+void AddRenderCommand(CLI::App& app, const Console& console, Command* chosen);
 void AddPerplexityCommand(CLI::App& app, const Console& console, Command* chosen);
 void AddModelsCommand(CLI::App& app, const Console& console, Command* chosen);
 void AddQuantizeCommand(CLI::App& app, const Console& console, Command* chosen);

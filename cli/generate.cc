@@ -7,6 +7,7 @@
 #include "cli/answer_text.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/conversation_flags.h"
 #include "cli/flags.h"
 #include "cli/generation_flags.h"
 #include "cli/interrupt.h"
@@ -19,8 +20,7 @@ namespace {
 struct GenerateFlags {
   std::string target = std::string(kDefaultTarget);
   std::optional<std::string> prompt;
-  std::optional<std::string> chat;
-  std::optional<std::string> system;
+  ConversationFlags conversation;
   std::vector<int32_t> token_ids;
   GenerationFlags generation;
   bool json = false;
@@ -30,20 +30,13 @@ struct GenerateFlags {
 absl::StatusOr<v1::GenerateRequest> BuildRequest(const GenerateFlags& flags) {
   v1::GenerateRequest request;
   BATON_RETURN_IF_ERROR(flags.generation.Fill(request));
+  if (!flags.conversation.given()) BATON_RETURN_IF_ERROR(flags.conversation.CheckNone());
   if (flags.prompt.has_value()) {
     BATON_RETURN_IF_ERROR(CheckUtf8("--prompt", *flags.prompt));
     request.set_prompt(*flags.prompt);
-  } else if (flags.chat.has_value()) {
-    BATON_RETURN_IF_ERROR(CheckUtf8("--chat", *flags.chat));
-    if (flags.system.has_value()) {
-      BATON_RETURN_IF_ERROR(CheckUtf8("--system", *flags.system));
-      v1::ChatMessage& message = *request.mutable_chat()->add_messages();
-      message.set_role("system");
-      message.set_content(*flags.system);
-    }
-    v1::ChatMessage& message = *request.mutable_chat()->add_messages();
-    message.set_role("user");
-    message.set_content(*flags.chat);
+  } else if (flags.conversation.given()) {
+    BATON_ASSIGN_OR_RETURN(const Conversation conversation, flags.conversation.Read());
+    ToProto(conversation, *request.mutable_chat());
   } else {
     request.mutable_token_ids()->mutable_ids()->Add(flags.token_ids.begin(), flags.token_ids.end());
   }
@@ -110,10 +103,9 @@ void AddGenerateCommand(CLI::App& app, const Console& console, Command* chosen) 
   AddTarget(command, &flags->target);
   CLI::Option_group& input = *command.add_option_group("Input", "one of these");
   input.add_option("--prompt", flags->prompt, "text to continue; special tokens are recognized");
-  CLI::Option* chat = input.add_option("--chat", flags->chat, "a user's message, put through the chat template");
+  flags->conversation.AddTo(command, input);
   AddTokenIds(input, "--token-ids", &flags->token_ids, "token ids to continue, comma-separated");
   input.require_option(1);
-  command.add_option("--system", flags->system, "system message before --chat")->needs(chat);
   flags->generation.AddTo(command);
   command.add_flag("--json", flags->json, "one JSON line per message of the stream instead of text");
   command.add_flag("--summary", flags->summary,

@@ -43,6 +43,22 @@ std::string DescribeConfig(const ModelConfig& c) {
       c.tied_embeddings ? " (tied)" : "", c.max_positions, c.rope.theta, kScalings[static_cast<int>(c.rope.scaling)]);
 }
 
+std::string DescribeText(const ModelReport& report) {
+  if (!report.tokenizer_status.ok()) {
+    return absl::StrCat("cannot be served: ", report.tokenizer_status.message(), "\n");
+  }
+  const absl::Status& chat = report.chat_template_status;
+  std::string text = absl::StrCat("tokenizer of ", report.tokenizer_tokens, " tokens, ",
+                                  chat.ok()                ? "a chat template"
+                                  : absl::IsNotFound(chat) ? "no chat template"
+                                                           : absl::StrCat("no chat: ", chat.message()),
+                                  "\n", report.end_tokens.empty() ? "no token ends an answer" : "answers end at ");
+  for (size_t i = 0; i < report.end_tokens.size(); ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", report.end_tokens[i].text, " (", report.end_tokens[i].id, ")");
+  }
+  return text + "\n";
+}
+
 std::string DescribeMemory(const ModelReport& report) {
   std::vector<std::string> header = {"KV CACHE", "BYTES/TOKEN"};
   const std::vector<uint64_t> memories = MemoriesFor(report);
@@ -72,6 +88,17 @@ Json ConfigJson(const ModelConfig& c) {
           {"rope_scaling", kScalings[static_cast<int>(c.rope.scaling)]}};
 }
 
+Json TextJson(const ModelReport& report) {
+  if (!report.tokenizer_status.ok()) return {{"problem", std::string(FromAbsl(report.tokenizer_status.message()))}};
+  const absl::Status& chat = report.chat_template_status;
+  Json json = {{"tokens", report.tokenizer_tokens}, {"chat", chat.ok()}};
+  json["end_tokens"] = Json::array();
+  for (const EndToken& token : report.end_tokens)
+    json["end_tokens"].push_back({{"id", token.id}, {"text", token.text}});
+  if (!chat.ok()) json["chat_problem"] = std::string(FromAbsl(chat.message()));
+  return json;
+}
+
 Json TypeJson(const TypeReport& type) {
   return {{"tensors", type.tensors},
           {"supported", type.supported},
@@ -86,6 +113,7 @@ std::string ToText(const std::string& path, const ModelReport& report) {
   std::string text = absl::StrCat(path, ", ", report.format, ", ", Millions(report.total.parameters), " parameters\n");
   absl::StrAppend(&text, report.config ? DescribeConfig(*report.config)
                                        : absl::StrCat("cannot be served: ", report.config_status.message(), "\n"));
+  absl::StrAppend(&text, DescribeText(report));
   for (const TypeReport& type : report.types) {
     if (!type.supported)
       absl::StrAppend(&text, "cannot be served: tensors of type ", type.type, " are not supported\n");
@@ -111,6 +139,7 @@ std::string ToJson(const std::string& path, const ModelReport& report) {
   json["format"] = report.format;
   json["config"] = report.config ? ConfigJson(*report.config) : Json();
   if (!report.config) json["problem"] = std::string(FromAbsl(report.config_status.message()));
+  json["tokenizer"] = TextJson(report);
   for (const TypeReport& type : report.types) json["types"][type.type] = TypeJson(type);
   if (report.config) {
     for (const KvType dtype : kKvTypes) {

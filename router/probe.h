@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "router/model_assets.h"
+#include "engine/tokenizer/model_assets.h"
 #include "router/placer.h"
 
 namespace baton::router {

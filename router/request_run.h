@@ -19,7 +19,7 @@
 #include "baton/v1/worker.pb.h"
 #include "common/ids.h"
 #include "engine/kv/page_hash.h"
-#include "router/model_assets.h"
+#include "engine/tokenizer/model_assets.h"
 #include "router/placer.h"
 #include "router/request_machine.h"
 #include "router/request_spec.h"

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "router/chat_input.h"
 
 namespace baton::router {
 namespace {
@@ -34,16 +35,14 @@ absl::Status CheckUnsupported(const v1::GenerateRequest& request) {
   if (request.has_n() && request.n() != 1) return Invalid("n", request.n(), "1 (more choices are not supported yet)");
   if (request.has_prompt_logprobs()) return NotSupported("prompt_logprobs");
   if (request.has_response_format()) return NotSupported("response_format");
-  if (request.tools_size() > 0) return NotSupported("tools");
   return absl::OkStatus();
 }
 
 absl::Status CheckInput(const v1::GenerateRequest& request) {
   switch (request.input_case()) {
     case v1::GenerateRequest::kPrompt:
-      return absl::OkStatus();
     case v1::GenerateRequest::kChat:
-      return CheckChat(request.chat(), "chat");
+      return absl::OkStatus();
     case v1::GenerateRequest::kTokenIds:
       if (request.token_ids().ids().empty()) return Invalid("token_ids.ids", "empty", "at least one token id");
       return absl::OkStatus();
@@ -147,7 +146,8 @@ absl::StatusOr<std::vector<TokenId>> PromptTokens(const v1::GenerateRequest& req
     return std::vector<TokenId>(request.token_ids().ids().begin(), request.token_ids().ids().end());
   }
   if (request.has_prompt()) return assets.tokenizer->Encode(request.prompt(), /*add_special_tokens=*/true);
-  BATON_ASSIGN_OR_RETURN(const std::string rendered, RenderChat(request.chat(), assets));
+  BATON_ASSIGN_OR_RETURN(const Conversation conversation, ReadChat(request.chat(), "chat"));
+  BATON_ASSIGN_OR_RETURN(const std::string rendered, assets.RenderChat(conversation, "chat"));
   // The template writes the special tokens itself.
   return assets.tokenizer->Encode(rendered, /*add_special_tokens=*/false);
 }
@@ -222,35 +222,6 @@ void ResolveSampling(const v1::SamplingParams& p, const ModelAssets& assets, uin
 }
 
 }  // namespace
-
-absl::Status CheckChat(const v1::ChatInput& chat, const std::string& field) {
-  if (chat.messages().empty()) return Invalid(absl::StrCat(field, ".messages"), "empty", "at least one message");
-  for (int i = 0; i < chat.messages_size(); ++i) {
-    const v1::ChatMessage& message = chat.messages(i);
-    const std::string name = absl::StrCat(field, ".messages[", i, "].");
-    if (message.content_parts_size() > 0) return NotSupported(name + "content_parts");
-    if (message.tool_calls_size() > 0) return NotSupported(name + "tool_calls");
-    if (message.has_tool_call_id()) return NotSupported(name + "tool_call_id");
-    if (message.role().empty()) return Invalid(name + "role", "empty", "a role that the model's template knows");
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> RenderChat(const v1::ChatInput& chat, const ModelAssets& assets) {
-  if (assets.chat_template == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("chat: ", assets.chat_status.message(), "; use prompt or token_ids"));
-  }
-  std::vector<ChatTurn> turns;
-  turns.reserve(chat.messages_size());
-  for (const v1::ChatMessage& message : chat.messages()) turns.push_back({message.role(), message.content()});
-  absl::StatusOr<std::string> rendered =
-      assets.chat_template->Render(turns, assets.bos_text, assets.eos_text, /*add_generation_prompt=*/true);
-  if (!rendered.ok()) {
-    return absl::Status(rendered.status().code(), absl::StrCat("chat: ", rendered.status().message()));
-  }
-  return rendered;
-}
 
 absl::Status CheckRequest(const v1::GenerateRequest& request) {
   BATON_RETURN_IF_ERROR(CheckUnsupported(request));

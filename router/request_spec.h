@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "baton/v1/inference.pb.h"
 #include "baton/v1/worker.pb.h"
+#include "engine/tokenizer/model_assets.h"
 #include "engine/types.h"
-#include "router/model_assets.h"
 
 namespace baton::router {
 
@@ -41,9 +41,5 @@ absl::Status CheckRequest(const v1::GenerateRequest& request);
 // `request` has passed CheckRequest. `drawn_seed` is used when it has none.
 absl::StatusOr<RequestSpec> ResolveRequest(const v1::GenerateRequest& request, const ModelAssets& assets,
                                            const ModelLimits& limits, uint64_t drawn_seed);
-
-// The prompt that the model's template makes of a conversation; `field` names it in errors.
-absl::Status CheckChat(const v1::ChatInput& chat, const std::string& field);
-absl::StatusOr<std::string> RenderChat(const v1::ChatInput& chat, const ModelAssets& assets);
 
 }  // namespace baton::router

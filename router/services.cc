@@ -8,6 +8,7 @@
 #include "common/grpc.h"
 #include "common/grpc_message.h"
 #include "common/status_macros.h"
+#include "router/chat_input.h"
 
 namespace baton::router {
 namespace {
@@ -32,8 +33,8 @@ absl::Status TokenizeInput(const WorkerRegistry& registry, const v1::TokenizeReq
   std::string text = request.prompt();
   bool add_special_tokens = !request.has_add_special_tokens() || request.add_special_tokens();
   if (request.has_chat()) {
-    BATON_RETURN_IF_ERROR(CheckChat(request.chat(), "chat"));
-    BATON_ASSIGN_OR_RETURN(text, RenderChat(request.chat(), *model.assets));
+    BATON_ASSIGN_OR_RETURN(const Conversation conversation, ReadChat(request.chat(), "chat"));
+    BATON_ASSIGN_OR_RETURN(text, model.assets->RenderChat(conversation, "chat"));
     response.set_rendered(text);
     add_special_tokens = false;
   } else if (!request.has_prompt()) {

@@ -214,6 +214,10 @@ void WorkerTable::OnAssets(absl::Time now, const std::string& fingerprint,
   if (assets.ok()) {
     entry.loaded = *std::move(assets);
     Report("model.assets_loaded", fingerprint, "", false);
+    const absl::Status& templates = entry.loaded->templates.status();
+    if (!templates.ok() && !absl::IsNotFound(templates)) {
+      Report("model.chat_refused", fingerprint, templates.ToString(), true);
+    }
   } else {
     const std::string error = assets.status().ToString();
     if (error != entry.error) Report("model.assets_failed", fingerprint, error, true);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "common/status_macros.h"
 #include "common/strings.h"
@@ -33,17 +34,35 @@ absl::Status ReadWords(const Json& json, GgufPreTokenizer& words) {
     const bool plain = json.value("behavior", "") == "Isolated" && !json.value("invert", false);
     if (!plain || !json["pattern"].contains("Regex")) return Unsupported("this pre_tokenizer");
     words.patterns.push_back(json["pattern"]["Regex"].get_ref<const std::string&>());
-  } else {  // ByteLevel
+  } else if (type == "ByteLevel") {
     if (json.value("add_prefix_space", true)) return Unsupported("add_prefix_space");
     words.gpt2_words = json.value("use_regex", true);
+  } else {
+    return Unsupported(Concat("pre-tokenizer '", type, "'"));
   }
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> NormalizesToNfc(const Json& json) {
+  if (json.is_null()) return false;
+  const std::string type = json.value("type", "");
+  if (type == "NFC") return true;
+  if (type != "Sequence") return Unsupported(Concat("normalizer '", type, "'"));
+  bool nfc = false;
+  for (const Json& step : json["normalizers"]) {
+    BATON_ASSIGN_OR_RETURN(const bool also, NormalizesToNfc(step));
+    nfc = nfc || also;
+  }
+  return nfc;
+}
+
 absl::StatusOr<std::string> PreTokenizerName(const Json& tokenizer) {
+  if (tokenizer["decoder"].value("type", "") != "ByteLevel") return Unsupported("a vocabulary that is not byte-level");
   GgufPreTokenizer words;
   BATON_RETURN_IF_ERROR(ReadWords(tokenizer["pre_tokenizer"], words));
-  words.nfc = tokenizer.contains("normalizer") && !tokenizer["normalizer"].is_null();
+  if (tokenizer.contains("normalizer")) {
+    BATON_ASSIGN_OR_RETURN(words.nfc, NormalizesToNfc(tokenizer["normalizer"]));
+  }
   words.ignore_merges = tokenizer["model"].value("ignore_merges", false);
   const std::string_view name = NameGgufPreTokenizer(words);
   if (name.empty()) return Unsupported("this pre_tokenizer");
@@ -87,6 +106,15 @@ std::vector<std::string> ReadMerges(const Json& tokenizer) {
   return merges;
 }
 
+std::optional<TokenId> IdOfSpecialToken(const Tokenizer& tokenizer, const TokenizerConfig& config,
+                                        std::string_view name) {
+  for (const auto& [its_name, value] : config.more_special_tokens) {
+    const auto* const text = std::get_if<std::string>(&value.data());
+    if (its_name == name && text != nullptr) return tokenizer.IdOf(*text);
+  }
+  return std::nullopt;
+}
+
 // The tokens by role, and whether they are put around a text.
 absl::Status AddSpecialTokens(const Tokenizer& tokenizer, const TokenizerConfig& config,
                               const GenerationConfig& generation, GgufHeader& header) {
@@ -109,6 +137,10 @@ absl::Status AddSpecialTokens(const Tokenizer& tokenizer, const TokenizerConfig&
     header.AddUint32(Concat("tokenizer.ggml.", kEndKeys[i], "_token_id"), ends[i]);
   }
   header.AddBool("tokenizer.ggml.add_eos_token", eos != tokenizer.bos() && is_around(eos));
+  for (const auto& [key, name] : kGgufSpecialTokens) {
+    const std::optional<TokenId> id = IdOfSpecialToken(tokenizer, config, name);
+    if (id) header.AddUint32(Concat("tokenizer.ggml.", key, "_token_id"), *id);
+  }
   return absl::OkStatus();
 }
 
@@ -195,10 +227,12 @@ absl::Status AddTokenizer(const std::map<std::string, std::string>& texts, int v
   header.AddTokenTypes(types);
   header.AddStrings("tokenizer.ggml.merges", ReadMerges(json));
   BATON_RETURN_IF_ERROR(AddSpecialTokens(*tokenizer, config, generation, header));
-  const std::string_view jinja = TextOrEmpty(texts, "chat_template.jinja");
-  if (!jinja.empty() || config.chat_template) {
-    header.AddString("tokenizer.chat_template", jinja.empty() ? std::string_view(*config.chat_template) : jinja);
-  }
+  const auto add_template = [&](const char* key, const std::string& file, const std::optional<std::string>& of_config) {
+    const std::string_view text = TextOrEmpty(texts, file);
+    if (!text.empty() || of_config) header.AddString(key, text.empty() ? std::string_view(*of_config) : text);
+  };
+  add_template("tokenizer.chat_template", "chat_template.jinja", config.chat_template);
+  add_template("tokenizer.chat_template.tool_use", "additional_chat_templates/tool_use.jinja", config.tool_template);
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/models/load_assets.h"
 #include "common/status_macros.h"
 #include "engine/formats/checkpoint.h"
 #include "engine/formats/gguf_model.h"
@@ -41,6 +42,17 @@ absl::StatusOr<ModelReport> InspectModel(const std::filesystem::path& path) {
   }();
   report.config_status = config.status();
   if (config.ok()) report.config = *config;
+
+  const absl::StatusOr<std::shared_ptr<const ModelAssets>> assets = LoadModelAssets(path);
+  report.tokenizer_status = assets.status();
+  if (assets.ok()) {
+    const Tokenizer& tokenizer = *(*assets)->tokenizer;
+    report.tokenizer_tokens = tokenizer.vocab_size();
+    for (const TokenId id : (*assets)->end_tokens) {
+      report.end_tokens.push_back({id, std::string(tokenizer.TokenBytes(id))});
+    }
+    report.chat_template_status = (*assets)->templates.status();
+  }
   return report;
 }
 

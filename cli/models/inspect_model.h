@@ -23,10 +23,20 @@ struct TypeReport {
   uint64_t memory_bytes = 0;  // in a worker, where 5- and 6-bit codes take 8 bits each; of supported types
 };
 
+// A token at which an answer ends.
+struct EndToken {
+  TokenId id;
+  std::string text;
+};
+
 struct ModelReport {
   std::string format;                 // "gguf" or "safetensors"
   std::optional<ModelConfig> config;  // none when it is not supported
   absl::Status config_status;         // ... and why
+  int tokenizer_tokens = 0;
+  std::vector<EndToken> end_tokens;
+  absl::Status tokenizer_status;      // why the tokenizer is not supported
+  absl::Status chat_template_status;  // NOT_FOUND when there is none; else why it is not supported
   std::vector<TypeReport> types;      // the one of the most bytes first
   TypeReport total;
 };

@@ -19,6 +19,17 @@ enum class GgufTokenType : int32_t {
   kByte = 6
 };
 
+// Special tokens that only chat templates look at: tokenizer.ggml.<key>_token_id is tokenizer_config.json's <name>.
+struct GgufSpecialToken {
+  std::string_view key;
+  std::string_view name;
+};
+inline constexpr GgufSpecialToken kGgufSpecialTokens[] = {{"unknown", "unk_token"},
+                                                          {"seperator", "sep_token"},  // so spelled
+                                                          {"padding", "pad_token"},
+                                                          {"cls", "cls_token"},
+                                                          {"mask", "mask_token"}};
+
 // Llama's q and k rotate neighbouring rows of a head in GGUF files, where Hugging Face rotates those of its halves:
 // which row of the latter's order, in a head of `head_rows` rows, is row `row` of the file.
 constexpr int64_t HuggingFaceRow(int64_t row, int64_t head_rows) {

@@ -24,7 +24,7 @@ std::vector<Tensor> GgufTensors(const GgufModel& model);
 std::string GgufTensorName(std::string_view hugging_face);
 
 // The texts that LoadTextAssets (model_folder.h) finds in a folder: tokenizer.json, tokenizer_config.json and
-// generation_config.json. Byte-level BPE.
+// generation_config.json. BPE, byte-level or SentencePiece's.
 absl::StatusOr<std::map<std::string, std::string>> GgufTextAssets(const GgufModel& model);
 
 }  // namespace baton

@@ -1,5 +1,7 @@
 #include "engine/formats/gguf_fields.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <optional>
 
@@ -163,6 +165,21 @@ GgufFields& GgufFields::Ints(std::string_view key, std::vector<int64_t>& values)
     if (values.size() == array.count) return *this;
   }
   Expected(key, "an array of integers");
+  return *this;
+}
+
+GgufFields& GgufFields::Floats(std::string_view key, std::vector<float>& values) {
+  const GgufValue* found = Find(key);
+  if (found == nullptr) return *this;
+  if (found->type == GgufType::kArray) {
+    const Array array = ReadArray(found->bytes);
+    if (array.type == GgufType::kFloat32) {
+      values.resize(array.count);
+      std::memcpy(values.data(), array.elements.data(), array.count * sizeof(float));
+      if (std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); })) return *this;
+    }
+  }
+  Expected(key, "an array of finite float32 numbers");
   return *this;
 }
 

@@ -26,6 +26,7 @@ class GgufFields {
   GgufFields& String(std::string_view key, std::string_view& value);
   GgufFields& Strings(std::string_view key, std::vector<std::string_view>& values);
   GgufFields& Ints(std::string_view key, std::vector<int64_t>& values);
+  GgufFields& Floats(std::string_view key, std::vector<float>& values);  // of float32, all finite
 
   // Records the error "<origin>: <key>: expected <expected>", unless there is one already.
   void Expected(std::string_view key, std::string_view expected);

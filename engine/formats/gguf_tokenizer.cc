@@ -24,6 +24,9 @@ constexpr std::string_view kModel = "tokenizer.ggml.model";
 constexpr std::string_view kPre = "tokenizer.ggml.pre";
 constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 constexpr std::string_view kMerges = "tokenizer.ggml.merges";
+constexpr std::string_view kScores = "tokenizer.ggml.scores";
+
+constexpr std::string_view kSpace = "\u2581";  // as SentencePiece writes it
 
 // Far above any model's; keeps a damaged file from filling memory.
 constexpr size_t kMaxTokens = 1 << 20;
@@ -70,13 +73,16 @@ class TokenizerConverter {
     std::string_view kind;
     fields_.Required(kModel).String(kModel, kind);
     BATON_RETURN_IF_ERROR(fields_.status());
-    if (kind != "gpt2") {
-      return absl::UnimplementedError(Concat(origin_, ": ", kModel, ": tokenizer \"", kind, "\"",
-                                             kind == "llama" ? " (SentencePiece)" : "",
-                                             " is not supported, expected gpt2 (byte-level BPE)"));
+    if (kind != "gpt2" && kind != "gemma4" && kind != "llama") {
+      return absl::UnimplementedError(
+          Concat(origin_, ": ", kModel, ": tokenizer \"", kind,
+                 "\" is not supported, expected gpt2 (byte-level BPE), gemma4 or llama (SentencePiece's BPE)"));
     }
+    is_sentencepiece_ = kind == "llama";
+    if (is_sentencepiece_) return absl::OkStatus();  // it cuts nothing beforehand
     std::string_view pre = "default";
     fields_.String(kPre, pre);
+    if (kind == "gemma4") pre = kind;
     pre_ = FindGgufPreTokenizer(pre);
     if (pre_ == nullptr) {
       return absl::UnimplementedError(Concat(origin_, ": ", kPre, ": unknown pre-tokenizer \"", pre,
@@ -86,12 +92,20 @@ class TokenizerConverter {
   }
 
   absl::Status ReadTokens() {
-    fields_.Required(kTokens).Strings(kTokens, tokens_).Required(kMerges).Strings(kMerges, merges_);
+    fields_.Required(kTokens).Strings(kTokens, tokens_);
+    if (is_sentencepiece_) {
+      fields_.Required(kScores).Floats(kScores, scores_);
+    } else {
+      fields_.Required(kMerges).Strings(kMerges, merges_);
+    }
     if (tokens_.size() > kMaxTokens) return Invalid(kTokens, Concat("at most ", kMaxTokens, " tokens"));
     if (merges_.size() > kMaxMerges) return Invalid(kMerges, Concat("at most ", kMaxMerges, " merges"));
     std::vector<int64_t> types(tokens_.size(), static_cast<int64_t>(GgufTokenType::kNormal));
     fields_.Ints(kGgufTokenTypes, types);
     BATON_RETURN_IF_ERROR(fields_.status());
+    if (is_sentencepiece_ && scores_.size() != tokens_.size()) {
+      return Invalid(kScores, Concat("one for each of ", tokens_.size(), " tokens"));
+    }
     if (types.size() != tokens_.size())
       return Invalid(kGgufTokenTypes, Concat("one for each of ", tokens_.size(), " tokens"));
     std::set<std::string_view> seen;
@@ -110,8 +124,29 @@ class TokenizerConverter {
     int64_t id = -1;
     fields_.Int(key, 0, static_cast<int64_t>(tokens_.size()) - 1, id);
     if (id < 0) return std::nullopt;
-    types_[id] = GgufTokenType::kControl;  // whatever the file says: it must be found in a text
+    MakeControl(id);
     return id;
+  }
+
+  // Whatever the file says: it must be found in a text.
+  void MakeControl(size_t id) {
+    if (types_[id] == GgufTokenType::kNormal) made_control_.insert(tokens_[id]);
+    types_[id] = GgufTokenType::kControl;
+  }
+
+  // Without those of tokens that are no words. A token that the file takes for a word may have merges.
+  std::vector<std::string_view> MergesOfWords() const {
+    if (made_control_.empty()) return merges_;
+    std::vector<std::string_view> merges;
+    for (const std::string_view merge : merges_) {
+      const size_t space = std::min(merge.find(' ', 1), merge.size());
+      const std::string left(merge.substr(0, space));
+      const std::string right(merge.substr(std::min(space + 1, merge.size())));
+      if (!made_control_.contains(left) && !made_control_.contains(right) && !made_control_.contains(left + right)) {
+        merges.push_back(merge);
+      }
+    }
+    return merges;
   }
 
   void ReadSpecialTokens() {
@@ -122,8 +157,9 @@ class TokenizerConverter {
       if (const auto id = TokenField(name)) ends_.insert(*id);
     }
     for (size_t id = 0; id < tokens_.size(); ++id) {
-      const bool is_end = std::find(std::begin(kEndTexts), std::end(kEndTexts), tokens_[id]) != std::end(kEndTexts);
-      if (is_end && types_[id] == GgufTokenType::kControl) ends_.insert(id);
+      if (std::find(std::begin(kEndTexts), std::end(kEndTexts), tokens_[id]) == std::end(kEndTexts)) continue;
+      MakeControl(id);  // as llama.cpp does
+      ends_.insert(id);
     }
   }
 
@@ -152,12 +188,73 @@ class TokenizerConverter {
     Json json;
     json["version"] = "1.0";
     json["added_tokens"] = std::move(added);
-    json["normalizer"] = pre_->nfc ? Json{{"type", "NFC"}} : Json();
+    if (is_sentencepiece_) {
+      AddSentencePiece(std::move(vocabulary), json);
+      return json;
+    }
+    const bool over_bytes = pre_->alphabet == GgufPreTokenizer::Alphabet::kBytes;
+    json["normalizer"] = pre_->nfc ? Json{{"type", "NFC"}} : over_bytes ? Json() : EscapeSpaces();
     json["pre_tokenizer"] = PreTokenizerJson();
-    json["decoder"] = {{"type", "ByteLevel"}};
-    json["model"] = {
-        {"type", "BPE"}, {"ignore_merges", pre_->ignore_merges}, {"vocab", std::move(vocabulary)}, {"merges", merges_}};
+    json["decoder"] = over_bytes ? Json{{"type", "ByteLevel"}} : CharacterDecoder(/*strips_prefix=*/false);
+    json["model"] = {{"type", "BPE"},
+                     {"ignore_merges", pre_->ignore_merges},
+                     {"byte_fallback", !over_bytes},
+                     {"vocab", std::move(vocabulary)},
+                     {"merges", MergesOfWords()}};
     return json;
+  }
+
+  static Json EscapeSpaces() { return {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpace}}; }
+
+  static Json CharacterDecoder(bool strips_prefix) {
+    Json decoders = Json::array();
+    decoders.push_back({{"type", "Replace"}, {"pattern", {{"String", kSpace}}}, {"content", " "}});
+    decoders.push_back({{"type", "ByteFallback"}});
+    decoders.push_back({{"type", "Fuse"}});
+    if (strips_prefix) decoders.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+    return {{"type", "Sequence"}, {"decoders", std::move(decoders)}};
+  }
+
+  // Spaces are written as U+2581, one more is put before the text, and the pair whose result has the highest score is
+  // merged first, so that the order of merges is that of scores.
+  void AddSentencePiece(Json vocabulary, Json& json) {
+    bool add_space_prefix = true;
+    fields_.Bool("tokenizer.ggml.add_space_prefix", add_space_prefix);
+    Json steps = Json::array();
+    if (add_space_prefix) steps.push_back({{"type", "Prepend"}, {"prepend", kSpace}});
+    steps.push_back(EscapeSpaces());
+    json["normalizer"] = {{"type", "Sequence"}, {"normalizers", std::move(steps)}};
+    json["decoder"] = CharacterDecoder(/*strips_prefix=*/add_space_prefix);
+
+    struct Merge {
+      float score;
+      std::string_view left;
+      std::string_view right;
+    };
+    std::vector<Merge> merges;
+    for (size_t id = 0; id < tokens_.size(); ++id) {
+      if (types_[id] != GgufTokenType::kNormal) continue;
+      const std::string_view token = tokens_[id];
+      for (size_t at = 1; at < token.size(); ++at) {
+        if ((static_cast<unsigned char>(token[at]) & 0xC0) == 0x80) continue;  // within a character
+        const std::string_view left = token.substr(0, at);
+        const std::string_view right = token.substr(at);
+        if (vocabulary.contains(left) && vocabulary.contains(right)) merges.push_back({scores_[id], left, right});
+      }
+    }
+    std::stable_sort(merges.begin(), merges.end(), [](const Merge& a, const Merge& b) { return a.score > b.score; });
+    Json pairs = Json::array();
+    Json ranks = Json::array();
+    for (size_t i = 0; i < merges.size(); ++i) {
+      pairs.push_back({merges[i].left, merges[i].right});
+      ranks.push_back(i > 0 && merges[i].score == merges[i - 1].score ? ranks.back() : Json(i));
+    }
+    json["model"] = {{"type", "BPE"},
+                     {"byte_fallback", true},
+                     {"fuse_unk", true},
+                     {"vocab", std::move(vocabulary)},
+                     {"merges", std::move(pairs)},
+                     {"merge_ranks", std::move(ranks)}};
   }
 
   Json PreTokenizerJson() const {
@@ -166,7 +263,9 @@ class TokenizerConverter {
       steps.push_back(
           {{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"}, {"invert", false}});
     }
-    steps.push_back({{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", pre_->gpt2_words}});
+    if (pre_->alphabet == GgufPreTokenizer::Alphabet::kBytes) {
+      steps.push_back({{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", pre_->gpt2_words}});
+    }
     return {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}};
   }
 
@@ -174,14 +273,25 @@ class TokenizerConverter {
     Json json = Json::object();
     if (bos_) json["bos_token"] = tokens_[*bos_];
     if (eos_) json["eos_token"] = tokens_[*eos_];
-    bool add_bos = pre_->add_bos && bos_.has_value();
+    for (const auto& [key, name] : kGgufSpecialTokens) {
+      int64_t id = -1;
+      fields_.Int(Concat("tokenizer.ggml.", key, "_token_id"), INT64_MIN, INT64_MAX, id);
+      // Others stand for none, as in llama.cpp.
+      if (id >= 0 && id < static_cast<int64_t>(tokens_.size())) json[std::string(name)] = tokens_[id];
+    }
+    bool add_bos = (is_sentencepiece_ || pre_->add_bos) && bos_.has_value();
     bool add_eos = false;
     fields_.Bool("tokenizer.ggml.add_bos_token", add_bos).Bool("tokenizer.ggml.add_eos_token", add_eos);
     json["add_bos_token"] = add_bos;
     json["add_eos_token"] = add_eos;
     std::string_view chat_template;
-    fields_.String("tokenizer.chat_template", chat_template);
+    std::string_view tool_template;
+    fields_.String("tokenizer.chat_template", chat_template).String("tokenizer.chat_template.tool_use", tool_template);
     if (!chat_template.empty()) json["chat_template"] = chat_template;
+    if (!chat_template.empty() && !tool_template.empty()) {
+      json["chat_template"] = {{{"name", "default"}, {"template", chat_template}},
+                               {{"name", "tool_use"}, {"template", tool_template}}};
+    }
     return json;
   }
 
@@ -194,10 +304,13 @@ class TokenizerConverter {
 
   const std::string& origin_;
   GgufFields fields_;
-  const GgufPreTokenizer* pre_ = nullptr;
+  bool is_sentencepiece_ = false;
+  const GgufPreTokenizer* pre_ = nullptr;  // null for SentencePiece's BPE
   std::vector<std::string_view> tokens_;
   std::vector<std::string_view> merges_;
+  std::vector<float> scores_;
   std::vector<GgufTokenType> types_;
+  std::set<std::string_view> made_control_;  // texts of tokens that the file takes for words
   std::optional<size_t> bos_;
   std::optional<size_t> eos_;
   std::set<size_t> ends_;

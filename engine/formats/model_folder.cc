@@ -1,10 +1,14 @@
 #include "engine/formats/model_folder.h"
 
+#include <nlohmann/json.hpp>
+
 #include "common/status_macros.h"
 #include "common/strings.h"
 #include "engine/formats/file.h"
+#include "engine/formats/generation_config.h"
 #include "engine/formats/gguf_convert.h"
 #include "engine/formats/gguf_model.h"
+#include "engine/formats/json.h"
 
 namespace baton {
 namespace {
@@ -12,7 +16,29 @@ namespace {
 constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 constexpr size_t kMaxAssetBytes = size_t{64} << 20;
 constexpr const char* kRequired = "tokenizer.json";
-constexpr const char* kOptional[] = {"tokenizer_config.json", "generation_config.json", "chat_template.jinja"};
+constexpr const char* kGenerationConfig = "generation_config.json";
+constexpr const char* kOptional[] = {"tokenizer_config.json", kGenerationConfig, "chat_template.jinja",
+                                     "additional_chat_templates/tool_use.jinja"};
+
+// Older models name the tokens that end an answer only in config.json, from where Hugging Face takes them, too.
+// `generation` is the text of generation_config.json, empty when there is none.
+absl::Status AddEndTokens(const std::filesystem::path& model, std::string& generation) {
+  nlohmann::json json = nlohmann::json::object();
+  if (!generation.empty()) {
+    BATON_ASSIGN_OR_RETURN(json, ParseJson(generation, (model / kGenerationConfig).string()));
+    if (!json.is_object()) return absl::OkStatus();  // its reader refuses it
+    if (const auto it = json.find("eos_token_id"); it != json.end() && !it->is_null()) return absl::OkStatus();
+  }
+  const absl::StatusOr<ModelText> config_text = LoadConfigJson(model);
+  if (absl::IsNotFound(config_text.status())) return absl::OkStatus();
+  BATON_RETURN_IF_ERROR(config_text.status());
+  BATON_ASSIGN_OR_RETURN(const nlohmann::json config, ParseJson(config_text->text, config_text->origin));
+  const auto end = config.is_object() ? config.find("eos_token_id") : config.end();
+  if (end == config.end() || end->is_null()) return absl::OkStatus();
+  json["eos_token_id"] = *end;
+  generation = json.dump();
+  return ParseGenerationConfig(nlohmann::json{{"eos_token_id", *end}}.dump(), config_text->origin).status();
+}
 
 }  // namespace
 
@@ -47,6 +73,10 @@ absl::StatusOr<std::map<std::string, std::string>> LoadTextAssets(const std::fil
     BATON_RETURN_IF_ERROR(text.status());
     assets[name] = *std::move(text);
   }
+  const auto it = assets.find(kGenerationConfig);
+  std::string generation = it == assets.end() ? "" : it->second;
+  BATON_RETURN_IF_ERROR(AddEndTokens(model, generation));
+  if (!generation.empty()) assets[kGenerationConfig] = std::move(generation);
   return assets;
 }
 

@@ -19,8 +19,9 @@ struct ModelText {
 absl::StatusOr<ModelText> LoadConfigJson(const std::filesystem::path& model);
 
 // File name to content: tokenizer.json (NOT_FOUND without it) and, as far as they are there, tokenizer_config.json,
-// generation_config.json and chat_template.jinja. A file over 64 MiB is RESOURCE_EXHAUSTED. The texts are not looked
-// at: whoever parses them refuses what is wrong. What of a GGUF file's tokenizer is not supported is UNIMPLEMENTED.
+// generation_config.json, chat_template.jinja and additional_chat_templates/tool_use.jinja. A file over 64 MiB is
+// RESOURCE_EXHAUSTED. The texts are not looked at: whoever parses them refuses what is wrong. What of a GGUF file's
+// tokenizer is not supported is UNIMPLEMENTED.
 absl::StatusOr<std::map<std::string, std::string>> LoadTextAssets(const std::filesystem::path& model);
 
 }  // namespace baton

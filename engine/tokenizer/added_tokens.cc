@@ -8,14 +8,12 @@
 #include "common/strings.h"
 #include "engine/tokenizer/json_node.h"
 #include "engine/tokenizer/normalizer.h"
+#include "engine/tokenizer/pattern.h"
 #include "engine/tokenizer/utf8.h"
 #include "engine/tokenizer/vocabulary.h"
 
 namespace baton {
 namespace {
-
-// What Rust's regex crate, and so Hugging Face's tokenizers, takes \w for.
-constexpr std::string_view kWordCharacter = R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}])";
 
 uint64_t Edge(int node, char byte) { return static_cast<uint64_t>(node) << 8 | static_cast<unsigned char>(byte); }
 
@@ -87,7 +85,8 @@ absl::StatusOr<AddedTokenMatcher> AddedTokenMatcher::Create(std::vector<AddedTok
     matcher.token_at_[node] = static_cast<int>(i);
   }
   if (any_single_word) {
-    BATON_ASSIGN_OR_RETURN(matcher.word_character_, Regex::Compile(kWordCharacter, Regex::Syntax::kPattern));
+    BATON_ASSIGN_OR_RETURN(matcher.word_character_,
+                           Regex::Compile(Concat("[", kWordCharacters, "]"), Regex::Syntax::kPattern));
   }
   return matcher;
 }
@@ -175,7 +174,8 @@ absl::StatusOr<AddedTokens> AddedTokens::Load(const std::optional<JsonNode>& jso
     BATON_RETURN_IF_ERROR(vocabulary.Set(token.id, token.content, token.special));
     if (token.normalized && normalizer != nullptr) {
       std::deque<std::string> storage;
-      token.content = std::string(normalizer->Apply(token.content, storage));
+      BATON_ASSIGN_OR_RETURN(const std::string_view content, normalizer->Apply(token.content, storage));
+      token.content = std::string(content);
     }
     (token.normalized ? normalized : raw).push_back(std::move(token));
   }
@@ -188,7 +188,8 @@ absl::Status AddedTokens::Split(const Normalizer* normalizer, Pieces& pieces) co
   BATON_RETURN_IF_ERROR(raw_.Split(pieces));
   if (normalizer != nullptr) {
     for (Piece& piece : pieces.list) {
-      if (piece.token == Piece::kText) piece.text = normalizer->Apply(piece.text, pieces.changed);
+      if (piece.token != Piece::kText) continue;
+      BATON_ASSIGN_OR_RETURN(piece.text, normalizer->Apply(piece.text, pieces.changed));
     }
   }
   return normalized_.Split(pieces);

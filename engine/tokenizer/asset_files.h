@@ -8,8 +8,8 @@
 
 namespace baton {
 
-// File name to content: tokenizer.json, and if the model has them tokenizer_config.json, generation_config.json and
-// chat_template.jinja.
+// File name to content: tokenizer.json, and if the model has them tokenizer_config.json, generation_config.json,
+// chat_template.jinja and additional_chat_templates/tool_use.jinja.
 using AssetFiles = std::map<std::string, std::string>;
 
 // Valid as long as `files`.

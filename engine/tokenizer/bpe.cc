@@ -9,6 +9,8 @@
 #include "common/strings.h"
 #include "engine/tokenizer/byte_alphabet.h"
 #include "engine/tokenizer/json_node.h"
+#include "engine/tokenizer/token_decoder.h"
+#include "engine/tokenizer/utf8.h"
 #include "engine/tokenizer/vocabulary.h"
 
 namespace baton {
@@ -19,6 +21,10 @@ constexpr size_t kShortPieceBytes = 48;
 
 constexpr uint32_t kNoMerge = UINT32_MAX;
 constexpr TokenId kGone = -1;  // merged into its left neighbour
+
+// SentencePiece's space.
+constexpr std::string_view kSpace = "\u2581";
+constexpr char32_t kSpaceCodePoint = 0x2581;
 
 uint64_t PairKey(TokenId left, TokenId right) {
   return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
@@ -37,8 +43,6 @@ absl::Status RefuseUnsupported(const JsonNode& json) {
   if (const auto dropout = json.Find("dropout"); dropout && dropout->value() != 0) {
     return dropout->Unsupported("dropout");
   }
-  BATON_ASSIGN_OR_RETURN(const bool byte_fallback, json.GetBool("byte_fallback", false));
-  if (byte_fallback) return json.Unsupported("byte_fallback");
   return absl::OkStatus();
 }
 
@@ -59,23 +63,26 @@ absl::StatusOr<std::pair<std::string, std::string>> ReadMerge(const JsonNode& js
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Bpe>> Bpe::Load(const JsonNode& json, Vocabulary& vocabulary) {
-  BATON_ASSIGN_OR_RETURN(const std::string_view type, json.GetString("type"));
-  if (type != "BPE") return json.Unsupported(Concat("model '", type, "'"));
+absl::StatusOr<std::unique_ptr<const TokenModel>> Bpe::Load(const JsonNode& json, const TokenDecoder& decoder,
+                                                            Vocabulary& vocabulary) {
   BATON_RETURN_IF_ERROR(RefuseUnsupported(json));
   BATON_ASSIGN_OR_RETURN(const bool ignore_merges, json.GetBool("ignore_merges", false));
 
   std::unique_ptr<Bpe> bpe(new Bpe);  // the constructor is private
   IdsByWord ids;
   BATON_ASSIGN_OR_RETURN(const JsonNode vocab, json.Get("vocab"));
-  BATON_RETURN_IF_ERROR(bpe->LoadVocabulary(vocab, vocabulary, ids));
+  BATON_RETURN_IF_ERROR(bpe->LoadVocabulary(vocab, decoder, vocabulary, ids));
+  bpe->over_bytes_ = decoder.is_byte_level();
+  BATON_RETURN_IF_ERROR(bpe->over_bytes_ ? bpe->FindByteTokens(json, ids) : bpe->FindCharacterTokens(json, ids));
   BATON_ASSIGN_OR_RETURN(const JsonNode merges, json.Get("merges"));
-  BATON_RETURN_IF_ERROR(bpe->LoadMerges(merges, ids));
+  BATON_RETURN_IF_ERROR(bpe->LoadMerges(merges, json.Find("merge_ranks"), ids));
+  if (ignore_merges) bpe->separates_words_ = false;  // that holds for whole pieces only
   bpe->FindWholePieces(vocabulary, ids, ignore_merges);
   return bpe;
 }
 
-absl::Status Bpe::LoadVocabulary(const JsonNode& json, Vocabulary& vocabulary, IdsByWord& ids) {
+absl::Status Bpe::LoadVocabulary(const JsonNode& json, const TokenDecoder& decoder, Vocabulary& vocabulary,
+                                 IdsByWord& ids) {
   if (!json.value().is_object()) return json.Expected("an object of tokens and ids");
   ids.reserve(json.value().size());
   for (const auto& [word, id_json] : json.value().items()) {
@@ -83,11 +90,16 @@ absl::Status Bpe::LoadVocabulary(const JsonNode& json, Vocabulary& vocabulary, I
     if (id >= 0 && id < vocabulary.size() && vocabulary.Contains(static_cast<TokenId>(id))) {
       return absl::InvalidArgumentError(Concat(json.path(), "['", word, "']: another token has id ", id));
     }
-    const std::optional<std::string> bytes = BytesFromAlphabet(word);
-    const absl::Status set = vocabulary.Set(id, bytes ? *bytes : word, false);
+    const absl::Status set = vocabulary.Set(id, decoder.Bytes(word), false);
     if (!set.ok()) return absl::InvalidArgumentError(Concat(json.path(), "['", word, "']: ", set.message()));
     ids.emplace(word, static_cast<TokenId>(id));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Bpe::FindByteTokens(const JsonNode& json, const IdsByWord& ids) {
+  BATON_ASSIGN_OR_RETURN(const bool byte_fallback, json.GetBool("byte_fallback", false));
+  if (byte_fallback) return json.Unsupported("byte_fallback of a byte-level vocabulary");
   for (int byte = 0; byte < 256; ++byte) {
     const std::string letter = AlphabetLetter(static_cast<unsigned char>(byte));
     const auto it = ids.find(letter);
@@ -99,9 +111,36 @@ absl::Status Bpe::LoadVocabulary(const JsonNode& json, Vocabulary& vocabulary, I
   return absl::OkStatus();
 }
 
-absl::Status Bpe::LoadMerges(const JsonNode& json, const IdsByWord& ids) {
+absl::Status Bpe::FindCharacterTokens(const JsonNode& json, const IdsByWord& ids) {
+  for (const auto& [word, id] : ids) {
+    if (word.empty()) continue;
+    const Utf8Unit unit = ReadUtf8(word);
+    if (unit.length == word.size()) character_tokens_.emplace(unit.code_point, id);
+  }
+  BATON_ASSIGN_OR_RETURN(const bool byte_fallback, json.GetBool("byte_fallback", false));
+  byte_tokens_.fill(kNone);
+  for (int byte = 0; byte < 256 && byte_fallback; ++byte) {
+    const auto it = ids.find(FallbackToken(static_cast<unsigned char>(byte)));
+    if (it != ids.end()) byte_tokens_[byte] = it->second;
+  }
+  BATON_ASSIGN_OR_RETURN(fuses_unknown_, json.GetBool("fuse_unk", false));
+  if (const auto unknown = json.Find("unk_token")) {
+    BATON_ASSIGN_OR_RETURN(const std::string_view word, unknown->String());
+    const auto it = ids.find(std::string(word));
+    // An unknown token that is only an added one cannot be what a character becomes.
+    if (it != ids.end()) unknown_token_ = it->second;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Bpe::LoadMerges(const JsonNode& json, const std::optional<JsonNode>& ranks, const IdsByWord& ids) {
   if (!json.value().is_array()) return json.Expected("an array");
+  if (ranks && (!ranks->value().is_array() || ranks->value().size() != json.value().size())) {
+    return ranks->Expected(Concat("an array of ", json.value().size(), " numbers, one for each merge"));
+  }
   merges_.reserve(json.value().size());
+  separates_words_ = SeparatesWords();
+  int64_t rank_before = 0;
   for (size_t i = 0; i < json.value().size(); ++i) {
     const JsonNode item(json.value()[i], Concat(json.path(), "[", i, "]"));
     BATON_ASSIGN_OR_RETURN(const auto pair, ReadMerge(item));
@@ -114,19 +153,36 @@ absl::Status Bpe::LoadMerges(const JsonNode& json, const IdsByWord& ids) {
       }
       token_ids[k] = it->second;
     }
-    merges_.insert_or_assign(PairKey(token_ids[0], token_ids[1]), Merge{static_cast<uint32_t>(i), token_ids[2]});
+    auto rank = static_cast<int64_t>(i);
+    if (ranks) {
+      const JsonNode rank_json(ranks->value()[i], Concat(ranks->path(), "[", i, "]"));
+      BATON_ASSIGN_OR_RETURN(rank, rank_json.Integer());
+      if (rank < rank_before || rank > static_cast<int64_t>(i))
+        return rank_json.Expected(Concat("a number that does not fall, at most ", i));
+      rank_before = rank;
+    }
+    if (pair.second.starts_with(kSpace) && !pair.first.ends_with(kSpace)) separates_words_ = false;
+    merges_.insert_or_assign(PairKey(token_ids[0], token_ids[1]), Merge{static_cast<uint32_t>(rank), token_ids[2]});
   }
   return absl::OkStatus();
 }
 
+// As far as characters go; the merges may say otherwise. Those that leave nothing behind would bring spaces together.
+bool Bpe::SeparatesWords() const {
+  const bool keeps_all = unknown_token_ != kNone ||
+                         std::all_of(byte_tokens_.begin(), byte_tokens_.end(), [](TokenId id) { return id != kNone; });
+  return !over_bytes_ && keeps_all && character_tokens_.contains(kSpaceCodePoint);
+}
+
 void Bpe::FindWholePieces(const Vocabulary& vocabulary, const IdsByWord& ids, bool ignore_merges) {
   size_t total_bytes = 0;
-  for (const auto& [word, id] : ids) total_bytes += vocabulary.Bytes(id).size();
+  for (const auto& [word, id] : ids) total_bytes += std::max(word.size(), vocabulary.Bytes(id).size());
   whole_piece_bytes_.reserve(total_bytes);  // never reallocated: the keys point into it
   std::vector<TokenId> encoded;
   for (const auto& [word, id] : ids) {
-    if (!BytesFromAlphabet(word)) continue;
-    const std::string_view bytes = vocabulary.Bytes(id);
+    // A text that reads like the token of a byte is not that byte.
+    if (over_bytes_ ? !BytesFromAlphabet(word) : word.empty() || ByteOfFallbackToken(word)) continue;
+    const std::string_view bytes = over_bytes_ ? vocabulary.Bytes(id) : std::string_view(word);
     encoded.clear();
     if (!ignore_merges) EncodeByMerges(bytes, encoded);
     if (!ignore_merges && (encoded.size() != 1 || encoded[0] != id)) continue;
@@ -136,6 +192,43 @@ void Bpe::FindWholePieces(const Vocabulary& vocabulary, const IdsByWord& ids, bo
   }
 }
 
+size_t Bpe::Start(std::string_view piece, TokenId* tokens) const {
+  if (over_bytes_) {
+    for (size_t i = 0; i < piece.size(); ++i) tokens[i] = byte_tokens_[static_cast<unsigned char>(piece[i])];
+    return piece.size();
+  }
+  size_t count = 0;
+  bool after_unknown = false;
+  for (size_t at = 0; at < piece.size();) {
+    const Utf8Unit unit = ReadUtf8(piece.substr(at));
+    const auto it = character_tokens_.find(unit.code_point);
+    if (it != character_tokens_.end()) {
+      tokens[count++] = it->second;
+      after_unknown = false;
+    } else {
+      const size_t more = StartOfCharacter(piece.substr(at, unit.length), tokens + count, after_unknown);
+      after_unknown = more == 0 ? after_unknown : tokens[count] == unknown_token_;
+      count += more;
+    }
+    at += unit.length;
+  }
+  return count;
+}
+
+// Of one that is no token: those of its bytes if there is one for each, else the unknown one.
+size_t Bpe::StartOfCharacter(std::string_view character, TokenId* tokens, bool after_unknown) const {
+  const bool has_bytes = std::all_of(character.begin(), character.end(), [this](char byte) {
+    return byte_tokens_[static_cast<unsigned char>(byte)] != kNone;
+  });
+  if (has_bytes) {
+    for (const char byte : character) *tokens++ = byte_tokens_[static_cast<unsigned char>(byte)];
+    return character.size();
+  }
+  if (unknown_token_ == kNone || (after_unknown && fuses_unknown_)) return 0;
+  *tokens = unknown_token_;
+  return 1;
+}
+
 const Bpe::Merge* Bpe::FindMerge(TokenId left, TokenId right) const {
   const auto it = merges_.find(PairKey(left, right));
   return it == merges_.end() ? nullptr : &it->second;
@@ -143,10 +236,22 @@ const Bpe::Merge* Bpe::FindMerge(TokenId left, TokenId right) const {
 
 void Bpe::Encode(std::string_view piece, std::vector<TokenId>& out) const {
   if (piece.empty()) return;
-  if (const auto it = whole_pieces_.find(ToAbsl(piece)); it != whole_pieces_.end()) {
+  size_t begin = 0;
+  if (separates_words_) {
+    for (size_t at = piece.find(kSpace, 1); at != std::string_view::npos; at = piece.find(kSpace, at + 1)) {
+      if (piece.substr(begin, at - begin).ends_with(kSpace)) continue;
+      EncodeWord(piece.substr(begin, at - begin), out);
+      begin = at;
+    }
+  }
+  EncodeWord(piece.substr(begin), out);
+}
+
+void Bpe::EncodeWord(std::string_view word, std::vector<TokenId>& out) const {
+  if (const auto it = whole_pieces_.find(ToAbsl(word)); it != whole_pieces_.end()) {
     out.push_back(it->second);
   } else {
-    EncodeByMerges(piece, out);
+    EncodeByMerges(word, out);
   }
 }
 
@@ -162,13 +267,12 @@ void Bpe::EncodeShort(std::string_view piece, std::vector<TokenId>& out) const {
   // ranks[i] is that of the merge of tokens i and i + 1.
   std::array<TokenId, kShortPieceBytes> tokens;
   std::array<uint32_t, kShortPieceBytes> ranks;
-  size_t count = piece.size();
+  size_t count = Start(piece, tokens.data());
   const auto rank_at = [&](size_t i) {
     if (i + 1 >= count) return kNoMerge;
     const Merge* merge = FindMerge(tokens[i], tokens[i + 1]);
     return merge == nullptr ? kNoMerge : merge->rank;
   };
-  for (size_t i = 0; i < count; ++i) tokens[i] = byte_tokens_[static_cast<unsigned char>(piece[i])];
   for (size_t i = 0; i < count; ++i) ranks[i] = rank_at(i);
   while (count > 1) {
     const size_t best = std::min_element(ranks.begin(), ranks.begin() + count) - ranks.begin();
@@ -186,23 +290,20 @@ void Bpe::EncodeShort(std::string_view piece, std::vector<TokenId>& out) const {
 void Bpe::EncodeLong(std::string_view piece, std::vector<TokenId>& out) const {
   struct Symbol {
     TokenId token;
-    uint32_t previous;  // indices of the neighbours; kNone at the ends
+    uint32_t previous;  // indices of the neighbours; kEnd at the ends
     uint32_t next;
   };
-  constexpr uint32_t kNone = UINT32_MAX;
-  const auto size = static_cast<uint32_t>(piece.size());
+  constexpr uint32_t kEnd = UINT32_MAX;
+  std::vector<TokenId> start(piece.size());
+  const auto size = static_cast<uint32_t>(Start(piece, start.data()));
   std::vector<Symbol> symbols(size);
-  for (uint32_t i = 0; i < size; ++i) {
-    symbols[i] = {byte_tokens_[static_cast<unsigned char>(piece[i])], i == 0 ? kNone : i - 1,
-                  i + 1 == size ? kNone : i + 1};
-  }
+  for (uint32_t i = 0; i < size; ++i) symbols[i] = {start[i], i == 0 ? kEnd : i - 1, i + 1 == size ? kEnd : i + 1};
   // Candidates, rank << 32 | left symbol: the smallest is the next merge. One is stale when its pair has changed since.
   std::vector<uint64_t> heap;
   heap.reserve(size);
   const auto merge_at = [&](uint32_t left) -> const Merge* {
     const Symbol& symbol = symbols[left];
-    return symbol.token == kGone || symbol.next == kNone ? nullptr
-                                                         : FindMerge(symbol.token, symbols[symbol.next].token);
+    return symbol.token == kGone || symbol.next == kEnd ? nullptr : FindMerge(symbol.token, symbols[symbol.next].token);
   };
   const auto add_candidate = [&](uint32_t left) {
     const Merge* merge = merge_at(left);
@@ -223,13 +324,13 @@ void Bpe::EncodeLong(std::string_view piece, std::vector<TokenId>& out) const {
     symbol.token = merge->result;
     symbol.next = merged.next;
     merged.token = kGone;
-    if (symbol.next != kNone) symbols[symbol.next].previous = left;
+    if (symbol.next != kEnd) symbols[symbol.next].previous = left;
     if (add_candidate(left)) std::push_heap(heap.begin(), heap.end(), std::greater<>());
-    if (symbol.previous != kNone && add_candidate(symbol.previous)) {
+    if (symbol.previous != kEnd && add_candidate(symbol.previous)) {
       std::push_heap(heap.begin(), heap.end(), std::greater<>());
     }
   }
-  for (uint32_t i = 0; i != kNone; i = symbols[i].next) out.push_back(symbols[i].token);
+  for (uint32_t i = 0; i < size; i = symbols[i].next) out.push_back(symbols[i].token);
 }
 
 }  // namespace baton

@@ -56,4 +56,11 @@ std::string AlphabetLetter(unsigned char byte) {
   return letter;
 }
 
+std::string AlphabetFromBytes(std::string_view bytes) {
+  std::string word;
+  word.reserve(2 * bytes.size());
+  for (const char byte : bytes) AppendUtf8(kCodePointOfByte[static_cast<unsigned char>(byte)], word);
+  return word;
+}
+
 }  // namespace baton

@@ -11,7 +11,8 @@ namespace baton {
 // The bytes that `word` stands for; nullopt when it has a code point outside the alphabet.
 std::optional<std::string> BytesFromAlphabet(std::string_view word);
 
-// How the alphabet writes one byte.
+// How the alphabet writes one byte, and several.
 std::string AlphabetLetter(unsigned char byte);
+std::string AlphabetFromBytes(std::string_view bytes);
 
 }  // namespace baton

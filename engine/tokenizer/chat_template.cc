@@ -79,8 +79,12 @@ class JinjaChatTemplate : public ChatTemplate {
     return evaluator.Run(template_);
   }
 
+  bool ReadsVariable(std::string_view name) const override { return template_.variables.contains(name); }
+  bool ReadsField(std::string_view name) const override { return template_.fields.contains(name); }
+
  private:
   static absl::Status SetVariables(const ChatTemplateInputs& inputs, jinja::Heap& heap, jinja::Evaluator& evaluator) {
+    BATON_RETURN_IF_ERROR(SetEach(inputs.more_special_tokens, heap, evaluator));
     BATON_ASSIGN_OR_RETURN(const jinja::Value messages, Import(heap, inputs.messages));
     BATON_ASSIGN_OR_RETURN(const jinja::Value tools, Import(heap, inputs.tools));
     BATON_ASSIGN_OR_RETURN(const jinja::Value bos_token, Import(heap, std::string_view(inputs.bos_token)));
@@ -91,7 +95,11 @@ class JinjaChatTemplate : public ChatTemplate {
     evaluator.SetVariable("bos_token", bos_token);
     evaluator.SetVariable("eos_token", eos_token);
     evaluator.SetVariable("add_generation_prompt", jinja::Value::Bool(inputs.add_generation_prompt));
-    for (const auto& [name, value] : inputs.variables) {
+    return SetEach(inputs.variables, heap, evaluator);
+  }
+
+  static absl::Status SetEach(const TemplateValue::Dict& values, jinja::Heap& heap, jinja::Evaluator& evaluator) {
+    for (const auto& [name, value] : values) {
       BATON_ASSIGN_OR_RETURN(const jinja::Value imported, Import(heap, value));
       evaluator.SetVariable(name, imported);
     }
@@ -106,18 +114,6 @@ class JinjaChatTemplate : public ChatTemplate {
 absl::StatusOr<std::unique_ptr<ChatTemplate>> ChatTemplate::Parse(std::string_view source) {
   BATON_ASSIGN_OR_RETURN(jinja::Template parsed, jinja::ParseTemplate(source));
   return std::make_unique<JinjaChatTemplate>(std::move(parsed));
-}
-
-absl::StatusOr<std::string> ChatTemplate::Render(const std::vector<ChatTurn>& messages, std::string_view bos_token,
-                                                 std::string_view eos_token, bool add_generation_prompt) const {
-  ChatTemplateInputs inputs;
-  for (const ChatTurn& turn : messages) {
-    inputs.messages.emplace_back(TemplateValue::Dict{{"role", turn.role}, {"content", turn.content}});
-  }
-  inputs.bos_token = bos_token;
-  inputs.eos_token = eos_token;
-  inputs.add_generation_prompt = add_generation_prompt;
-  return Render(inputs);
 }
 
 }  // namespace baton

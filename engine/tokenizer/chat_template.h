@@ -8,7 +8,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
@@ -17,17 +16,13 @@
 
 namespace baton {
 
-struct ChatTurn {
-  std::string role;
-  std::string content;
-};
-
 // All that a template can see.
 struct ChatTemplateInputs {
   TemplateValue::List messages;  // dicts with role, content, tool_calls, ...
   TemplateValue::List tools;     // empty: the template sees none
   std::string bos_token;
   std::string eos_token;
+  TemplateValue::Dict more_special_tokens;  // by name
   bool add_generation_prompt = true;
   TemplateValue::Dict variables;  // more of them, by name; they replace those above
   absl::Time now = absl::Now();   // what strftime_now formats, in the local time zone
@@ -43,8 +38,10 @@ class ChatTemplate {
   // RESOURCE_EXHAUSTED a limit that it hit. Invalid UTF-8 in the inputs becomes U+FFFD.
   virtual absl::StatusOr<std::string> Render(const ChatTemplateInputs& inputs) const = 0;
 
-  absl::StatusOr<std::string> Render(const std::vector<ChatTurn>& messages, std::string_view bos_token,
-                                     std::string_view eos_token, bool add_generation_prompt) const;
+  // Whether the template speaks anywhere of a variable of that name, other than one of a loop, a macro or a function.
+  virtual bool ReadsVariable(std::string_view name) const = 0;
+  // Whether it speaks of a field of that name, as an attribute or in a string.
+  virtual bool ReadsField(std::string_view name) const = 0;
 };
 
 }  // namespace baton

@@ -1,4 +1,5 @@
-// What tokenizer.json does to a text before it is split: Unicode normalization form C (by ICU), or nothing.
+// What tokenizer.json does to a text before it is split: Unicode normalization forms (by ICU), lower case,
+// replacements, stripping and prepending, one after the other.
 //
 // Immutable after loading, so thread-safe.
 #pragma once
@@ -19,9 +20,9 @@ class Normalizer {
  public:
   virtual ~Normalizer() = default;
 
-  // `text`, which is valid UTF-8, where it is normal already, as it mostly is; else its normal form, owned by
-  // `storage`.
-  virtual std::string_view Apply(std::string_view text, std::deque<std::string>& storage) const = 0;
+  // `text`, which is valid UTF-8, where nothing is to be changed, as it mostly is; else what becomes of it, valid too,
+  // owned by `storage`. RESOURCE_EXHAUSTED when a regular expression hits a limit.
+  virtual absl::StatusOr<std::string_view> Apply(std::string_view text, std::deque<std::string>& storage) const = 0;
 };
 
 // From tokenizer.json's normalizer. Null when it does nothing; another kind is refused by its name.

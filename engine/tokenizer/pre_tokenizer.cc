@@ -5,9 +5,14 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/str_replace.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
+#include "engine/tokenizer/byte_alphabet.h"
+#include "engine/tokenizer/digit_groups.h"
 #include "engine/tokenizer/json_node.h"
+#include "engine/tokenizer/metaspace.h"
+#include "engine/tokenizer/pattern.h"
 #include "engine/tokenizer/regex.h"
 #include "engine/tokenizer/utf8.h"
 
@@ -116,6 +121,69 @@ class PrefixSpacePreTokenizer : public PreTokenizer {
   }
 };
 
+// A step after ByteLevel: it sees letters of the byte alphabet, one for each byte, and may cut within a character.
+class ByteAlphabetPreTokenizer : public PreTokenizer {
+ public:
+  // `step` only splits.
+  explicit ByteAlphabetPreTokenizer(std::unique_ptr<PreTokenizer> step) : step_(std::move(step)) {}
+
+  absl::Status Split(Pieces& pieces) const override {
+    return pieces.Refine([&](std::string_view bytes, std::vector<Piece>& out) -> absl::Status {
+      const std::string letters = AlphabetFromBytes(bytes);
+      Pieces split{.list = {{letters}}, .changed = {}};
+      BATON_RETURN_IF_ERROR(step_->Split(split));
+      std::string_view rest = letters;
+      for (const Piece& piece : split.list) {
+        const size_t skipped = piece.text.data() - rest.data();  // in letters that were removed
+        bytes.remove_prefix(CountCodePoints(rest.substr(0, skipped)));
+        const size_t length = CountCodePoints(piece.text);
+        out.push_back({bytes.substr(0, length)});
+        bytes.remove_prefix(length);
+        rest.remove_prefix(skipped + piece.text.size());
+      }
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  const std::unique_ptr<PreTokenizer> step_;
+};
+
+// SentencePiece's way with spaces: each becomes `replacement`, one is put before the text if there is none, and words
+// begin with it.
+class MetaspacePreTokenizer : public PreTokenizer {
+ public:
+  MetaspacePreTokenizer(const Metaspace& metaspace, bool split)
+      : replacement_(metaspace.replacement), prepend_(metaspace.prepend), split_(split) {}
+
+  absl::Status Split(Pieces& pieces) const override {
+    for (size_t i = 0; i < pieces.list.size(); ++i) {
+      Piece& piece = pieces.list[i];
+      if (piece.token != Piece::kText || piece.text.empty()) continue;
+      std::string text = absl::StrReplaceAll(ToAbsl(piece.text), {{" ", ToAbsl(replacement_)}});
+      const bool prepends =
+          prepend_ == Metaspace::Prepend::kAlways || (prepend_ == Metaspace::Prepend::kFirst && i == 0);
+      if (prepends && !text.starts_with(replacement_)) text.insert(0, replacement_);
+      piece.text = pieces.changed.emplace_back(std::move(text));
+    }
+    if (!split_) return absl::OkStatus();
+    return pieces.Refine([&](std::string_view text, std::vector<Piece>& out) {
+      size_t begin = 0;
+      for (size_t at = text.find(replacement_, 1); at != std::string_view::npos; at = text.find(replacement_, at + 1)) {
+        out.push_back({text.substr(begin, at - begin)});
+        begin = at;
+      }
+      out.push_back({text.substr(begin)});
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  const std::string replacement_;
+  const Metaspace::Prepend prepend_;
+  const bool split_;
+};
+
 absl::StatusOr<SplitBehavior> BehaviorFromName(const JsonNode& json) {
   BATON_ASSIGN_OR_RETURN(const std::string_view name, json.String());
   if (name == "Isolated") return SplitBehavior::kIsolated;
@@ -126,18 +194,6 @@ absl::StatusOr<SplitBehavior> BehaviorFromName(const JsonNode& json) {
   return json.Unsupported(Concat("behavior '", name, "'"));
 }
 
-absl::StatusOr<Regex> LoadPattern(const JsonNode& json) {
-  if (const auto literal = json.Find("String")) {
-    BATON_ASSIGN_OR_RETURN(const std::string_view text, literal->String());
-    return Regex::Compile(text, Regex::Syntax::kLiteral);
-  }
-  if (!json.Find("Regex")) return json.Expected("an object with 'Regex' or 'String'");
-  BATON_ASSIGN_OR_RETURN(const std::string_view pattern, json.GetString("Regex"));
-  absl::StatusOr<Regex> regex = Regex::Compile(pattern, Regex::Syntax::kPattern);
-  if (regex.ok()) return regex;
-  return absl::InvalidArgumentError(Concat(json.path(), ".Regex: ", regex.status().message()));
-}
-
 // A chain under construction.
 struct Loader {
   std::vector<std::unique_ptr<PreTokenizer>> chain;
@@ -146,9 +202,16 @@ struct Loader {
   absl::Status Load(const JsonNode& json) {
     BATON_ASSIGN_OR_RETURN(const std::string_view type, json.GetString("type"));
     if (type == "Sequence") return LoadSequence(json);
-    // After ByteLevel a pre-tokenizer would see the letters of the byte alphabet, not the text.
-    if (has_byte_level) return json.Unsupported(Concat("pre-tokenizer '", type, "' after ByteLevel"));
     if (type == "Split") return LoadSplit(json);
+    if (type == "Digits") return LoadDigits(json);
+    if (type == "Punctuation") return LoadPunctuation(json);
+    // The pieces are the matches.
+    if (type == "Whitespace") {
+      return AddSplit(Concat("[", kWordCharacters, "]+|[^", kWordCharacters, "\\s]+"), SplitBehavior::kRemoved, true);
+    }
+    if (type == "WhitespaceSplit") return AddSplit("\\s+", SplitBehavior::kRemoved, false);
+    if (has_byte_level) return json.Unsupported(Concat("pre-tokenizer '", type, "' after ByteLevel"));
+    if (type == "Metaspace") return LoadMetaspace(json);
     if (type == "ByteLevel") return LoadByteLevel(json);
     return json.Unsupported(Concat("pre-tokenizer '", type, "'"));
   }
@@ -167,16 +230,53 @@ struct Loader {
 
   absl::Status LoadSplit(const JsonNode& json) {
     BATON_ASSIGN_OR_RETURN(const JsonNode pattern, json.Get("pattern"));
-    BATON_ASSIGN_OR_RETURN(Regex regex, LoadPattern(pattern));
     BATON_ASSIGN_OR_RETURN(const JsonNode behavior_name, json.Get("behavior"));
     BATON_ASSIGN_OR_RETURN(const SplitBehavior behavior, BehaviorFromName(behavior_name));
     BATON_ASSIGN_OR_RETURN(const bool invert, json.GetBool("invert", false));
-    chain.push_back(std::make_unique<SplitPreTokenizer>(std::move(regex), behavior, invert));
+    const auto expression = pattern.Find("Regex");
+    if (expression && expression->value().is_string() && behavior == SplitBehavior::kIsolated && !invert) {
+      if (auto groups = DigitGroups(expression->value().get_ref<const std::string&>())) {
+        Add(std::move(groups));
+        return absl::OkStatus();
+      }
+    }
+    BATON_ASSIGN_OR_RETURN(Regex regex, LoadPattern(pattern));
+    Add(std::make_unique<SplitPreTokenizer>(std::move(regex), behavior, invert));
+    return absl::OkStatus();
+  }
+
+  void Add(std::unique_ptr<PreTokenizer> step) {
+    chain.push_back(has_byte_level ? std::make_unique<ByteAlphabetPreTokenizer>(std::move(step)) : std::move(step));
+  }
+
+  absl::Status AddSplit(std::string_view pattern, SplitBehavior behavior, bool invert) {
+    BATON_ASSIGN_OR_RETURN(Regex regex, Regex::Compile(pattern, Regex::Syntax::kPattern));
+    Add(std::make_unique<SplitPreTokenizer>(std::move(regex), behavior, invert));
+    return absl::OkStatus();
+  }
+
+  absl::Status LoadDigits(const JsonNode& json) {
+    BATON_ASSIGN_OR_RETURN(const bool individual, json.GetBool("individual_digits", false));
+    return AddSplit(R"(\p{N})", individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous, false);
+  }
+
+  absl::Status LoadPunctuation(const JsonNode& json) {
+    SplitBehavior behavior = SplitBehavior::kIsolated;
+    if (const auto name = json.Find("behavior")) {
+      BATON_ASSIGN_OR_RETURN(behavior, BehaviorFromName(*name));
+    }
+    // ASCII's symbols count as punctuation, too.
+    return AddSplit(R"([\p{P}$+<=>^`|~])", behavior, false);
+  }
+
+  absl::Status LoadMetaspace(const JsonNode& json) {
+    BATON_ASSIGN_OR_RETURN(const Metaspace metaspace, ReadMetaspace(json));
+    BATON_ASSIGN_OR_RETURN(const bool split, json.GetBool("split", true));
+    chain.push_back(std::make_unique<MetaspacePreTokenizer>(metaspace, split));
     return absl::OkStatus();
   }
 
   absl::Status LoadByteLevel(const JsonNode& json) {
-    has_byte_level = true;
     BATON_ASSIGN_OR_RETURN(const bool add_prefix_space, json.GetBool("add_prefix_space", true));
     BATON_ASSIGN_OR_RETURN(const bool use_regex, json.GetBool("use_regex", true));
     if (add_prefix_space) chain.push_back(std::make_unique<PrefixSpacePreTokenizer>());
@@ -184,21 +284,17 @@ struct Loader {
       BATON_ASSIGN_OR_RETURN(Regex regex, Regex::Compile(kGpt2Pattern, Regex::Syntax::kPattern));
       chain.push_back(std::make_unique<SplitPreTokenizer>(std::move(regex), SplitBehavior::kIsolated, false));
     }
+    has_byte_level = true;
     return absl::OkStatus();
   }
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::unique_ptr<PreTokenizer>>> LoadPreTokenizers(const std::optional<JsonNode>& json) {
+absl::StatusOr<PreTokenizers> LoadPreTokenizers(const std::optional<JsonNode>& json) {
   Loader loader;
   if (json) BATON_RETURN_IF_ERROR(loader.Load(*json));
-  if (!loader.has_byte_level) {
-    return absl::UnimplementedError(
-        "tokenizer.json: pre_tokenizer: a pre-tokenizer without ByteLevel (a vocabulary that is not byte-level) is not "
-        "supported");
-  }
-  return std::move(loader.chain);
+  return PreTokenizers{std::move(loader.chain), loader.has_byte_level};
 }
 
 }  // namespace baton

@@ -21,8 +21,12 @@ class PreTokenizer {
   virtual absl::Status Split(Pieces& pieces) const = 0;
 };
 
-// From tokenizer.json's pre_tokenizer, of a byte-level vocabulary: its last step is ByteLevel. UNIMPLEMENTED names what
-// is not supported.
-absl::StatusOr<std::vector<std::unique_ptr<PreTokenizer>>> LoadPreTokenizers(const std::optional<JsonNode>& json);
+struct PreTokenizers {
+  std::vector<std::unique_ptr<PreTokenizer>> chain;
+  bool is_byte_level = false;  // ByteLevel is among the steps: the model sees bytes
+};
+
+// From tokenizer.json's pre_tokenizer (null: none). UNIMPLEMENTED names what is not supported.
+absl::StatusOr<PreTokenizers> LoadPreTokenizers(const std::optional<JsonNode>& json);
 
 }  // namespace baton

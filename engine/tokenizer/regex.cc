@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "common/status_macros.h"
 #include "common/strings.h"
+#include "engine/tokenizer/oniguruma.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -48,32 +50,14 @@ std::string ErrorText(int code) {
   return reinterpret_cast<const char*>(text);
 }
 
-// \s and \S mean White_Space, also within a class: PCRE2's \s has U+180E besides.
-std::string WithUnicodeWhitespace(std::string_view pattern) {
-  std::string result;
-  result.reserve(pattern.size() + 64);
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != '\\' || i + 1 == pattern.size()) {
-      result.push_back(pattern[i]);
-      continue;
-    }
-    const char escape = pattern[++i];
-    if (escape == 's') {
-      result += "\\p{White_Space}";
-    } else if (escape == 'S') {
-      result += "\\P{White_Space}";
-    } else {
-      result.push_back('\\');
-      result.push_back(escape);
-    }
-  }
-  return result;
-}
+bool IsContinuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
 }  // namespace
 
 struct Regex::Impl {
   Code code;
+  // 256 bits: the bytes that a match can begin with. Null when that is not known; lives as long as `code`.
+  const uint8_t* first_bytes = nullptr;
 };
 
 Regex::Regex(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -89,7 +73,10 @@ absl::StatusOr<Regex> Regex::Compile(std::string_view pattern, Syntax syntax) {
   const uint32_t options = syntax == Syntax::kLiteral ? PCRE2_UTF | PCRE2_LITERAL | PCRE2_USE_OFFSET_LIMIT
                                                       : PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE |
                                                             PCRE2_NEVER_BACKSLASH_C | PCRE2_USE_OFFSET_LIMIT;
-  const std::string source = syntax == Syntax::kLiteral ? std::string(pattern) : WithUnicodeWhitespace(pattern);
+  std::string source(pattern);
+  if (syntax == Syntax::kPattern) {
+    BATON_ASSIGN_OR_RETURN(source, PcreFromOniguruma(pattern));
+  }
   int error = 0;
   size_t error_offset = 0;
   Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(), options, &error, &error_offset,
@@ -101,17 +88,30 @@ absl::StatusOr<Regex> Regex::Compile(std::string_view pattern, Syntax syntax) {
   // Where it cannot be compiled to machine code, it is interpreted.
   pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
   auto impl = std::make_unique<Impl>();
+  pcre2_pattern_info(code.get(), PCRE2_INFO_FIRSTBITMAP, &impl->first_bytes);
   impl->code = std::move(code);
   return Regex(std::move(impl));
 }
 
 struct Regex::Matcher::State {
   const pcre2_code* code = nullptr;
+  const uint8_t* first_bytes = nullptr;
   MatchContext context;
   MatchData data;
   JitStack jit_stack;
   int calls = 0;
   absl::Time started = absl::InfinitePast();  // set by the first look at the clock
+
+  // Texts are mostly words without a match, for which a call would take longer than a look at their bytes.
+  size_t SkipToCandidate(std::string_view text, size_t from) const {
+    if (first_bytes == nullptr) return from;
+    const auto can_begin = [this](char c) {
+      const auto byte = static_cast<unsigned char>(c);
+      return (first_bytes[byte / 8] >> byte % 8 & 1) != 0;
+    };
+    while (from < text.size() && (IsContinuation(text[from]) || !can_begin(text[from]))) ++from;
+    return from;
+  }
 
   bool OutOfTime() {
     if (++calls % kCallsPerLookAtClock != 0) return false;
@@ -123,6 +123,7 @@ struct Regex::Matcher::State {
 
 Regex::Matcher::Matcher(const Regex& regex) : state_(std::make_unique<State>()) {
   state_->code = regex.impl_->code.get();
+  state_->first_bytes = regex.impl_->first_bytes;
   state_->context.reset(pcre2_match_context_create(nullptr));
   state_->data.reset(pcre2_match_data_create_from_pattern(state_->code, nullptr));
   state_->jit_stack.reset(pcre2_jit_stack_create(kJitStackMinBytes, kJitStackMaxBytes, nullptr));
@@ -145,6 +146,8 @@ absl::StatusOr<std::optional<Regex::Span>> Regex::Matcher::Find(std::string_view
       return absl::ResourceExhaustedError(
           Concat("a regular expression took over ", absl::FormatDuration(kTimeLimit), " on ", text.size(), " bytes"));
     }
+    from = state.SkipToCandidate(text, from);
+    if (state.first_bytes != nullptr && from >= text.size()) return std::nullopt;  // such a match is not empty
     const size_t last_start = from + kStartsPerCall;
     pcre2_set_offset_limit(state.context.get(), last_start);
     const int result = pcre2_match(state.code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
@@ -161,7 +164,7 @@ absl::StatusOr<std::optional<Regex::Span>> Regex::Matcher::Find(std::string_view
     }
     if (last_start >= text.size()) return std::nullopt;
     from = last_start + 1;
-    while (from < text.size() && (static_cast<unsigned char>(text[from]) & 0xC0) == 0x80) ++from;
+    while (from < text.size() && IsContinuation(text[from])) ++from;
   }
 }
 

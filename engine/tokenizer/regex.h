@@ -1,7 +1,6 @@
 // Regular expressions over UTF-8, by PCRE2 with its JIT compiler.
 //
-// The patterns were written for Oniguruma (as Hugging Face's tokenizers uses it), which agrees with PCRE2 on what
-// tokenizers use but for \s: here, too, it is the Unicode property White_Space.
+// The patterns are Oniguruma's, as in Hugging Face's tokenizers (oniguruma.h).
 //
 // A pattern is data from outside and so is the text. Each attempt to match has a limit on backtracking and on memory,
 // and each Matcher a limit on time (a backstop: quadratic patterns stay under the other limits for long); past one the
@@ -31,7 +30,8 @@ class Regex {
 
   enum class Syntax { kPattern, kLiteral };
 
-  // INVALID_ARGUMENT with the offset and reason when `pattern` is not a regular expression.
+  // INVALID_ARGUMENT with the offset and reason when `pattern` is not a regular expression; UNIMPLEMENTED names what in
+  // it is not supported.
   static absl::StatusOr<Regex> Compile(std::string_view pattern, Syntax syntax);
 
   Regex(Regex&&) noexcept;

@@ -25,7 +25,8 @@ class TemplateValue {
   TemplateValue(Dict value) : data_(std::move(value)) {}
 
   using Data = std::variant<std::monostate, bool, int64_t, double, std::string, List, Dict>;
-  const Data& data() const { return data_; }
+  const Data& data() const& { return data_; }
+  Data data() && { return std::move(data_); }
 
  private:
   Data data_;

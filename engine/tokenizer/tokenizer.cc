@@ -5,11 +5,12 @@
 #include "common/status_macros.h"
 #include "common/strings.h"
 #include "engine/tokenizer/added_tokens.h"
-#include "engine/tokenizer/bpe.h"
 #include "engine/tokenizer/json_node.h"
 #include "engine/tokenizer/normalizer.h"
 #include "engine/tokenizer/post_processor.h"
 #include "engine/tokenizer/pre_tokenizer.h"
+#include "engine/tokenizer/token_decoder.h"
+#include "engine/tokenizer/token_model.h"
 #include "engine/tokenizer/tokenizer_config.h"
 #include "engine/tokenizer/utf8.h"
 #include "engine/tokenizer/vocabulary.h"
@@ -26,8 +27,9 @@ struct Pipeline {
   Vocabulary vocabulary;
   std::unique_ptr<const Normalizer> normalizer;  // or null
   std::optional<AddedTokens> added_tokens;
-  std::vector<std::unique_ptr<PreTokenizer>> pre_tokenizers;
-  std::unique_ptr<Bpe> model;
+  PreTokenizers pre_tokenizers;
+  TokenDecoder decoder;
+  std::unique_ptr<const TokenModel> model;
   PostProcessor post_processor;
   std::optional<TokenId> bos;
 };
@@ -45,7 +47,8 @@ class PipelineTokenizer : public Tokenizer {
     Pieces pieces;
     pieces.list.push_back({RepairUtf8(text, repaired)});
     BATON_RETURN_IF_ERROR(pipeline_->added_tokens->Split(pipeline_->normalizer.get(), pieces));
-    for (const auto& pre_tokenizer : pipeline_->pre_tokenizers) BATON_RETURN_IF_ERROR(pre_tokenizer->Split(pieces));
+    for (const auto& pre_tokenizer : pipeline_->pre_tokenizers.chain)
+      BATON_RETURN_IF_ERROR(pre_tokenizer->Split(pieces));
     std::vector<TokenId> ids;
     ids.reserve(pieces.list.size() + pieces.list.size() / 2);
     for (const Piece& piece : pieces.list) {
@@ -68,7 +71,7 @@ class PipelineTokenizer : public Tokenizer {
       if (!skip_special_tokens || !IsSpecial(id)) bytes += TokenBytes(id);
     }
     std::string repaired;
-    return std::string(RepairUtf8(bytes, repaired));
+    return std::string(RepairUtf8(pipeline_->decoder.Trimmed(bytes), repaired));
   }
 
   int vocab_size() const override { return pipeline_->vocabulary.size(); }
@@ -83,12 +86,10 @@ class PipelineTokenizer : public Tokenizer {
   const std::unique_ptr<const Pipeline> pipeline_;
 };
 
-absl::Status CheckDecoder(const JsonNode& root) {
+absl::StatusOr<TokenDecoder> LoadDecoder(const JsonNode& root) {
   const std::optional<JsonNode> json = root.Find("decoder");
   if (!json) return root.Unsupported("a tokenizer without a decoder");
-  BATON_ASSIGN_OR_RETURN(const std::string_view type, json->GetString("type"));
-  if (type != "ByteLevel") return json->Unsupported(Concat("decoder '", type, "'"));
-  return absl::OkStatus();
+  return TokenDecoder::Load(*json);
 }
 
 // `wanted` of tokenizer_config.json has the last word on whether `token` is put at one end of a text.
@@ -122,13 +123,15 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Create(std::string_view to
                                                              std::string_view tokenizer_config_json) {
   BATON_ASSIGN_OR_RETURN(const nlohmann::json document, ParseJson(tokenizer_json, "tokenizer.json"));
   const JsonNode root(document, "tokenizer.json");
-  BATON_RETURN_IF_ERROR(CheckDecoder(root));
-
   auto pipeline = std::make_unique<Pipeline>();
+  BATON_ASSIGN_OR_RETURN(pipeline->decoder, LoadDecoder(root));
   BATON_ASSIGN_OR_RETURN(pipeline->normalizer, LoadNormalizer(root.Find("normalizer")));
   BATON_ASSIGN_OR_RETURN(pipeline->pre_tokenizers, LoadPreTokenizers(root.Find("pre_tokenizer")));
+  if (pipeline->pre_tokenizers.is_byte_level != pipeline->decoder.is_byte_level()) {
+    return root.Unsupported("a ByteLevel pre-tokenizer without a ByteLevel decoder, or the other way round,");
+  }
   BATON_ASSIGN_OR_RETURN(const JsonNode model, root.Get("model"));
-  BATON_ASSIGN_OR_RETURN(pipeline->model, Bpe::Load(model, pipeline->vocabulary));
+  BATON_ASSIGN_OR_RETURN(pipeline->model, LoadTokenModel(model, pipeline->decoder, pipeline->vocabulary));
   BATON_ASSIGN_OR_RETURN(pipeline->added_tokens, AddedTokens::Load(root.Find("added_tokens"),
                                                                    pipeline->normalizer.get(), pipeline->vocabulary));
   BATON_ASSIGN_OR_RETURN(pipeline->post_processor,

@@ -9,12 +9,40 @@ namespace baton {
 namespace {
 
 // A token is written as its text or as an object with its text in `content`.
+absl::StatusOr<std::string> TokenText(const JsonNode& json) {
+  BATON_ASSIGN_OR_RETURN(const std::string_view text,
+                         json.value().is_object() ? json.GetString("content") : json.String());
+  return std::string(text);
+}
+
 absl::StatusOr<std::optional<std::string>> ReadToken(const JsonNode& root, std::string_view key) {
   const std::optional<JsonNode> field = root.Find(key);
   if (!field) return std::nullopt;
-  BATON_ASSIGN_OR_RETURN(const std::string_view text,
-                         field->value().is_object() ? field->GetString("content") : field->String());
-  return std::string(text);
+  return TokenText(*field);
+}
+
+// What Hugging Face's special_tokens_map has besides BOS and EOS.
+absl::Status ReadMoreSpecialTokens(const JsonNode& root, TemplateValue::Dict& tokens) {
+  for (const char* name : {"unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
+    BATON_ASSIGN_OR_RETURN(std::optional<std::string> token, ReadToken(root, name));
+    if (token) tokens.emplace_back(name, *std::move(token));
+  }
+  if (const auto field = root.Find("additional_special_tokens")) {
+    BATON_ASSIGN_OR_RETURN(const std::vector<JsonNode> items, field->Items());
+    TemplateValue::List list;
+    for (const JsonNode& item : items) {
+      BATON_ASSIGN_OR_RETURN(std::string token, TokenText(item));
+      list.emplace_back(std::move(token));
+    }
+    tokens.emplace_back("additional_special_tokens", std::move(list));
+  }
+  const auto named = root.Find("extra_special_tokens");
+  if (!named || !named->value().is_object()) return absl::OkStatus();
+  for (const auto& [name, value] : named->value().items()) {
+    BATON_ASSIGN_OR_RETURN(std::optional<std::string> token, ReadToken(*named, name));
+    if (token) tokens.emplace_back(name, *std::move(token));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::optional<bool>> ReadBool(const JsonNode& root, std::string_view key) {
@@ -22,21 +50,21 @@ absl::StatusOr<std::optional<bool>> ReadBool(const JsonNode& root, std::string_v
   return root.GetBool(key, false);
 }
 
-absl::StatusOr<std::optional<std::string>> ReadChatTemplate(const JsonNode& root) {
+absl::Status ReadTemplates(const JsonNode& root, TokenizerConfig& config) {
   const std::optional<JsonNode> field = root.Find("chat_template");
-  if (!field) return std::nullopt;
+  if (!field) return absl::OkStatus();
   if (!field->value().is_array()) {
-    BATON_ASSIGN_OR_RETURN(const std::string_view source, field->String());
-    return std::string(source);
+    BATON_ASSIGN_OR_RETURN(config.chat_template, field->String());
+    return absl::OkStatus();
   }
   BATON_ASSIGN_OR_RETURN(const std::vector<JsonNode> templates, field->Items());
   for (const JsonNode& item : templates) {
     BATON_ASSIGN_OR_RETURN(const std::string_view name, item.GetString("name"));
-    if (name != "default") continue;
+    if (name != "default" && name != "tool_use") continue;
     BATON_ASSIGN_OR_RETURN(const std::string_view source, item.GetString("template"));
-    return std::string(source);
+    (name == "default" ? config.chat_template : config.tool_template) = source;
   }
-  return std::nullopt;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -49,9 +77,10 @@ absl::StatusOr<TokenizerConfig> ParseTokenizerConfig(std::string_view json) {
   if (!document.is_object()) return root.Expected("an object");
   BATON_ASSIGN_OR_RETURN(config.bos_token, ReadToken(root, "bos_token"));
   BATON_ASSIGN_OR_RETURN(config.eos_token, ReadToken(root, "eos_token"));
+  BATON_RETURN_IF_ERROR(ReadMoreSpecialTokens(root, config.more_special_tokens));
   BATON_ASSIGN_OR_RETURN(config.add_bos_token, ReadBool(root, "add_bos_token"));
   BATON_ASSIGN_OR_RETURN(config.add_eos_token, ReadBool(root, "add_eos_token"));
-  BATON_ASSIGN_OR_RETURN(config.chat_template, ReadChatTemplate(root));
+  BATON_RETURN_IF_ERROR(ReadTemplates(root, config));
   return config;
 }
 

@@ -37,6 +37,9 @@ std::string_view RepairUtf8(std::string_view text, std::string& storage);
 // how many bytes were consumed.
 size_t AppendRepairedUtf8(std::string_view bytes, std::string& out);
 
+// Of valid text.
+size_t CountCodePoints(std::string_view text);
+
 // The Unicode property White_Space.
 bool IsWhiteSpace(char32_t code_point);
 

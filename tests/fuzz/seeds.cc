@@ -59,6 +59,20 @@ std::vector<std::string> Tokenizers() {
     const auto texts = GgufTextAssets({"seed", {}, file->metadata, {}});
     inputs.push_back(texts->at("tokenizer.json") + '\0' + texts->at("tokenizer_config.json"));
   }
+  // Of characters, with every step that there is.
+  inputs.push_back(std::string(R"({"added_tokens":[],"normalizer":{"type":"Sequence","normalizers":[{"type":"NFKC"},)"
+                               R"({"type":"Lowercase"},{"type":"Strip"},{"type":"Prepend","prepend":"_"},)"
+                               R"({"type":"Replace","pattern":{"Regex":" +"},"content":"_"}]},)"
+                               R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"Metaspace",)"
+                               R"("replacement":"_","prepend_scheme":"first"},{"type":"Digits"},)"
+                               R"({"type":"Punctuation"},{"type":"Whitespace"}]},)"
+                               R"("decoder":{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"_"},)"
+                               R"("content":" "},{"type":"ByteFallback"},{"type":"Fuse"},)"
+                               R"({"type":"Strip","content":" ","start":1,"stop":0}]},)"
+                               R"("model":{"type":"BPE","byte_fallback":true,"unk_token":"<unk>","fuse_unk":true,)"
+                               R"("vocab":{"<unk>":0,"<0xC3>":1,"_":2,"i":3,"t":4,"it":5,"_it":6},)"
+                               R"("merges":[["i","t"],["_","it"]],"merge_ranks":[0,0]}})") +
+                   '\0' + "it It\xC3\xA9 12");
   return inputs;
 }
 
@@ -81,6 +95,14 @@ std::vector<std::string> ChatTemplates() {
       "{# comment #}{{ {'a': [1, 2.5, none]}['a'][-1] or 'b' if true and not false else 'c' }}{{ '%s'|format(1) }}"};
 }
 
+std::vector<std::string> Conversations() {
+  return {R"([{"role":"user","content":"Hi \u00e9"}])",
+          R"({"messages":[{"role":"assistant","content":null,"reasoning_content":"r","tool_calls":[{"id":"1",)"
+          R"("type":"function","function":{"name":"f","arguments":"{\"a\":[1,2.5,null,true]}"}}]},)"
+          R"({"role":"tool","tool_call_id":"1","name":"f","content":"4"}],"tools":[{"type":"function",)"
+          R"("function":{"name":"f","parameters":{"type":"object"}}}],"chat_template_kwargs":{"more":{"a":[1,"x"]}}})"};
+}
+
 std::vector<std::string> HandoffMessages() {
   using namespace handoff;
   constexpr AttemptKey kKey{.request = {0x0102030405060708, 9}, .attempt = 3};
@@ -89,7 +111,7 @@ std::vector<std::string> HandoffMessages() {
   std::vector<std::string> bytes = {Encode(hello), Encode(Welcome{"no", hello})};
   for (const Message& message : std::vector<Message>{
            Reserve{kKey, 33, {{1, 2}, {3}}}, Queued{kKey}, Granted{kKey, {PageId{7}, PageId{0}}, {0, 1}},
-           Refused{kKey, RefuseReason::kTooLarge, "why"}, CancelReserve{kKey}, Commit{kKey, 33, 128000, 5},
+           Refused{kKey, RefuseReason::kTooLarge, "why"}, CancelReserve{kKey}, Commit{kKey, 33, {128000}, 5},
            Committed{kKey, "revoked"}, Revoke{kKey}, Aborted{kKey, AbortReason::kFailed}}) {
     bytes.push_back(Encode(message));
   }
@@ -114,6 +136,7 @@ int main(int argc, char** argv) {
   baton::WriteSeeds(folder / "safetensors", baton::SafetensorsFiles());
   baton::WriteSeeds(folder / "tokenizer", baton::Tokenizers());
   baton::WriteSeeds(folder / "chat_template", baton::ChatTemplates());
+  baton::WriteSeeds(folder / "conversation", baton::Conversations());
   baton::WriteSeeds(folder / "handoff", baton::HandoffMessages());
   return 0;
 }

@@ -5,6 +5,8 @@
 
 #include "cluster_test.h"
 #include "golden.h"
+#include "tests/files.h"
+#include "tests/temp_folder.h"
 
 namespace baton::testing {
 namespace {
@@ -225,7 +227,7 @@ TEST_F(ApiTest, AMessageOverTheSizeLimitIsRefused) {
   EXPECT_TRUE(Refused(reply, grpc::StatusCode::RESOURCE_EXHAUSTED, std::to_string(4 << 20)));
 }
 
-TEST_F(ApiTest, FieldsThatAreNotSupportedYetAreRefusedByName) {
+TEST_F(ApiTest, FieldsThatAreNotSupportedAreRefusedByName) {
   const std::vector<std::pair<std::string, std::function<void(v1::GenerateRequest&)>>> cases = {
       {"tenant", [](auto& r) { r.set_tenant("t"); }},
       {"priority", [](auto& r) { r.set_priority(1); }},
@@ -233,10 +235,16 @@ TEST_F(ApiTest, FieldsThatAreNotSupportedYetAreRefusedByName) {
       {"n", [](auto& r) { r.set_n(2); }},
       {"prompt_logprobs", [](auto& r) { r.set_prompt_logprobs(1); }},
       {"response_format", [](auto& r) { r.mutable_response_format()->set_regex("a*"); }},
-      {"tools", [](auto& r) { r.add_tools()->set_name("f"); }},
+      {"chat.tools", [](auto& r) { r.mutable_chat()->add_tools()->set_name("f"); }},
+      {"chat.messages[0].tool_calls",
+       [](auto& r) {
+         v1::ToolCall& call = *r.mutable_chat()->mutable_messages(0)->add_tool_calls();
+         call.set_name("f");
+         call.set_arguments_json("{}");
+       }},
+      {"chat.template_arguments_json: thinking",
+       [](auto& r) { r.mutable_chat()->set_template_arguments_json(R"({"thinking": true})"); }},
       {"content_parts", [](auto& r) { r.mutable_chat()->mutable_messages(0)->add_content_parts()->set_type("text"); }},
-      {"tool_calls", [](auto& r) { r.mutable_chat()->mutable_messages(0)->add_tool_calls()->set_name("f"); }},
-      {"tool_call_id", [](auto& r) { r.mutable_chat()->mutable_messages(0)->set_tool_call_id("1"); }},
   };
   for (const auto& [field, set] : cases) {
     v1::GenerateRequest request = ChatRequest(kQuestion);
@@ -304,6 +312,52 @@ TEST_F(ApiTest, ListModelsDescribesTheModelServed) {
   EXPECT_EQ(models.models(0).vocab_size(), 4096);
   EXPECT_EQ(models.models(0).max_context_tokens(), 2048);
   EXPECT_TRUE(models.models(0).ready());
+}
+
+TEST(ApiToolsTest, ToolsCallsAndArgumentsReachTheModelsTemplate) {
+  const TempFolder model;
+  model.CopyFrom(SourceFolder() / "models/demo-chat");
+  std::filesystem::create_directory(model.path() / "additional_chat_templates");
+  model.Write("additional_chat_templates/tool_use.jinja",
+              "{{ bos_token }}{% for t in tools %}{{ t|tojson }}{% endfor %}{{ style }}{% for m in messages %}"
+              "<|{{ m.role }}|>{{ m.content or '' }}{{ m.tool_call_id }}{% for c in m.tool_calls or [] %}"
+              "{{ c.function|tojson }}{% endfor %}<|end|>{% endfor %}<|assistant|>");
+  ASSERT_OK_AND_ASSIGN(const auto cluster, Cluster::Start({.workers = {Prefill("p0"), Decode("d0")},
+                                                           .worker_flags = {"--model=" + model.path().string()}}));
+  v1::GenerateRequest request = ChatRequest("2+2?");
+  v1::ChatInput& chat = *request.mutable_chat();
+  v1::Tool& tool = *chat.add_tools();
+  tool.set_name("add");
+  tool.set_parameters_json_schema(R"({"type": "object"})");
+  chat.set_template_arguments_json(R"({"style": "terse"})");
+  v1::ChatMessage& asked = *chat.add_messages();
+  asked.set_role("assistant");
+  v1::ToolCall& call = *asked.add_tool_calls();
+  call.set_name("add");
+  call.set_arguments_json(R"({"b":2,"a":2})");
+  v1::ChatMessage& answered = *chat.add_messages();
+  answered.set_role("user");
+  answered.set_content("4");
+  answered.set_tool_call_id("c1");
+
+  const Reply reply = cluster->client().Generate(request);
+  EXPECT_TRUE(Succeeded(reply));
+  grpc::ClientContext context;
+  v1::TokenizeRequest tokenize;
+  *tokenize.mutable_chat() = chat;
+  v1::TokenizeResponse tokens;
+  ASSERT_TRUE(cluster->client().inference().Tokenize(&context, tokenize, &tokens).ok());
+  EXPECT_EQ(
+      tokens.rendered(),
+      R"(<|begin_of_text|>{"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}terse)"
+      R"(<|user|>2+2?<|end|><|assistant|>{"name": "add", "arguments": {"b": 2, "a": 2}}<|end|>)"
+      R"(<|user|>4c1<|end|><|assistant|>)");
+  EXPECT_EQ(reply.finish.usage().prompt_tokens(), static_cast<uint32_t>(tokens.token_ids_size()));
+
+  call.set_arguments_json("{");
+  EXPECT_TRUE(Refused(cluster->client().Generate(request), grpc::StatusCode::INVALID_ARGUMENT,
+                      "chat.messages[1].tool_calls[0].arguments_json: not valid JSON"));
+  EXPECT_OK(cluster->WaitIdle());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "common/strings.h"
 #include "engine/tokenizer/jinja/operators.h"
 #include "engine/tokenizer/jinja/text.h"
+#include "engine/tokenizer/utf8.h"
 
 namespace baton::jinja {
 namespace {
@@ -90,7 +91,8 @@ void ForEachIndex(const Range& range, Visit visit) {
 
 absl::StatusOr<Value> GetAttribute(Runtime& runtime, const Value& object, std::string_view name) {
   if (object.is(Kind::kUndefined)) return UndefinedError(object);
-  if (FindMethod(object.kind(), name) != nullptr || IsMissingMethodOf(object.kind(), name)) {
+  const Kind kind = object.kind();
+  if (FindMethod(kind, name) != nullptr || IsForbiddenMethodOf(kind, name) || IsMissingMethodOf(kind, name)) {
     return runtime.heap.NewMethod(object, name);
   }
   if (object.is(Kind::kLoop)) return LoopAttribute(object.AsLoop(), name);

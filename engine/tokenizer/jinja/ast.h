@@ -2,7 +2,9 @@
 // not have is found then.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -182,6 +184,9 @@ struct Statement {
 
 struct Template {
   Block body;
+  using Names = std::set<std::string, std::less<>>;
+  Names variables;  // all it speaks of but for those of loops and macros, and functions
+  Names fields;     // attributes and short strings, which may be keys
 };
 
 }  // namespace baton::jinja

@@ -226,6 +226,10 @@ absl::StatusOr<Value> Evaluator::CallValue(const Value& callee, const Arguments&
       const BoundMethod& method = callee.AsMethod();
       const BuiltinFn call = FindMethod(method.receiver.kind(), method.name);
       if (call != nullptr) return call(runtime_, method.receiver, arguments);
+      if (IsForbiddenMethodOf(method.receiver.kind(), method.name)) {
+        return absl::InvalidArgumentError(Concat("access to attribute '", method.name, "' of '",
+                                                 TypeName(method.receiver.kind()), "' object is unsafe."));
+      }
       return absl::UnimplementedError(Concat("the method '", method.name, "' is not supported"));
     }
     case Kind::kMacro:

@@ -1,8 +1,10 @@
 // The functions a template can call, and the checks of arguments that all built-ins share.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
@@ -83,14 +85,30 @@ absl::StatusOr<Value> MakeNamespace(Runtime& runtime, const Value&, const Argume
   return Value::OfNamespace(attributes);
 }
 
+// As Python's datetime has it, which knows no time zone here: %Z and %z are empty, %f is six digits.
+std::string FormatDatetime(std::string_view format, absl::Time time) {
+  const absl::TimeZone::CivilInfo civil = absl::LocalTimeZone().At(time);
+  std::string known;
+  while (!format.empty()) {
+    const size_t length = format[0] == '%' ? std::min<size_t>(2, format.size()) : 1;
+    const std::string_view conversion = format.substr(0, length);
+    format.remove_prefix(length);
+    if (conversion == "%f") {
+      absl::StrAppendFormat(&known, "%06d", absl::ToInt64Microseconds(civil.subsecond));
+    } else if (conversion != "%Z" && conversion != "%z") {
+      known += conversion;
+    }
+  }
+  return absl::FormatTime(known, time, absl::LocalTimeZone());
+}
+
 absl::StatusOr<Value> StrftimeNow(Runtime& runtime, const Value&, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"format"}, 1));
   BATON_ASSIGN_OR_RETURN(const std::string_view format, ExpectString(*bound[0], "a time format"));
   // Each conversion is at most some dozen bytes long.
   BATON_RETURN_IF_ERROR(runtime.heap.Reserve(format.size() * 32));
   std::string storage;
-  return runtime.heap.NewString(
-      std::string(RepairUtf8(absl::FormatTime(std::string(format), runtime.now, absl::LocalTimeZone()), storage)));
+  return runtime.heap.NewString(std::string(RepairUtf8(FormatDatetime(format, runtime.now), storage)));
 }
 
 constexpr Function kFunctions[] = {

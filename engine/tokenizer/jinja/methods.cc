@@ -1,4 +1,5 @@
-// Methods of Python's types. Those that change a list or dict are forbidden, as in Hugging Face's sandbox.
+// Methods of Python's types. Those that change a list or dict may be written, but calling one is an error, as in
+// Hugging Face's sandbox.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -50,6 +51,11 @@ absl::StatusOr<Value> DictCopy(Runtime&, const Value& dict, const Arguments& arg
   return dict;  // never changes
 }
 
+absl::StatusOr<Value> ListCopy(Runtime&, const Value& list, const Arguments& arguments) {
+  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
+  return list;  // never changes
+}
+
 absl::StatusOr<Value> ListIndex(Runtime& runtime, const Value& list, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"value"}, 1));
   const std::vector<Value>& items = list.AsList().items;
@@ -79,16 +85,17 @@ absl::StatusOr<Value> LoopCycle(Runtime&, const Value& loop, const Arguments& ar
 constexpr Builtin kDictMethods[] = {
     {"items", DictItems}, {"keys", DictKeys}, {"values", DictValues}, {"get", DictGet}, {"copy", DictCopy},
 };
-constexpr Builtin kListMethods[] = {{"index", ListIndex}, {"count", ListCount}};
+constexpr Builtin kListMethods[] = {{"index", ListIndex}, {"count", ListCount}, {"copy", ListCopy}};
 constexpr Builtin kLoopMethods[] = {{"cycle", LoopCycle}};
 
-constexpr std::string_view kMissingDictMethods[] = {"clear", "fromkeys", "pop", "popitem", "setdefault", "update"};
-constexpr std::string_view kMissingListMethods[] = {"append", "clear",  "copy",    "extend", "insert",
-                                                    "pop",    "remove", "reverse", "sort"};
+constexpr std::string_view kForbiddenDictMethods[] = {"clear", "pop", "popitem", "setdefault", "update"};
+constexpr std::string_view kForbiddenListMethods[] = {"append", "clear",  "extend",  "insert",
+                                                      "pop",    "remove", "reverse", "sort"};
+constexpr std::string_view kMissingDictMethods[] = {"fromkeys"};
 constexpr std::string_view kMissingStringMethods[] = {
-    "casefold",  "center",       "encode",     "expandtabs",  "format",   "format_map", "isascii",
-    "isdecimal", "isidentifier", "isnumeric",  "isprintable", "istitle",  "ljust",      "maketrans",
-    "partition", "rjust",        "rpartition", "swapcase",    "translate"};
+    "casefold",  "center",       "encode",    "expandtabs",  "format_map", "isascii",
+    "isdecimal", "isidentifier", "isnumeric", "isprintable", "istitle",    "ljust",
+    "maketrans", "partition",    "rjust",     "rpartition",  "swapcase",   "translate"};
 
 template <size_t N>
 bool Contains(const std::string_view (&names)[N], std::string_view name) {
@@ -114,9 +121,14 @@ BuiltinFn FindMethod(Kind receiver, std::string_view name) {
 
 bool IsMethodName(std::string_view name) {
   for (const Kind kind : {Kind::kString, Kind::kDict, Kind::kList, Kind::kLoop}) {
-    if (FindMethod(kind, name) != nullptr) return true;
+    if (FindMethod(kind, name) != nullptr || IsForbiddenMethodOf(kind, name)) return true;
   }
   return false;
+}
+
+bool IsForbiddenMethodOf(Kind receiver, std::string_view name) {
+  return (receiver == Kind::kDict && Contains(kForbiddenDictMethods, name)) ||
+         (receiver == Kind::kList && Contains(kForbiddenListMethods, name));
 }
 
 bool IsMissingMethodOf(Kind receiver, std::string_view name) {
@@ -125,8 +137,6 @@ bool IsMissingMethodOf(Kind receiver, std::string_view name) {
       return Contains(kMissingStringMethods, name);
     case Kind::kDict:
       return Contains(kMissingDictMethods, name);
-    case Kind::kList:
-      return Contains(kMissingListMethods, name);
     default:
       return false;
   }

@@ -10,6 +10,7 @@
 #include "common/status_macros.h"
 #include "common/strings.h"
 #include "engine/tokenizer/jinja/text.h"
+#include "engine/tokenizer/utf8.h"
 
 namespace baton::jinja {
 namespace {
@@ -183,7 +184,7 @@ absl::StatusOr<Value> Repeat(Runtime& runtime, const Value& sequence, int64_t co
   return list.is_tuple ? runtime.heap.NewTuple(std::move(items)) : runtime.heap.NewList(std::move(items));
 }
 
-bool IsSequence(const Value& value) { return value.is(Kind::kString) || value.is(Kind::kList); }
+bool IsStringOrList(const Value& value) { return value.is(Kind::kString) || value.is(Kind::kList); }
 
 }  // namespace
 
@@ -336,8 +337,10 @@ absl::StatusOr<Value> Arithmetic(Runtime& runtime, BinaryOp op, const Value& lef
       left.AsList().is_tuple == right.AsList().is_tuple) {
     return ConcatLists(runtime, left.AsList(), right.AsList());
   }
-  if (op == BinaryOp::kMultiply && IsSequence(left) && right.IsInteger()) return Repeat(runtime, left, right.AsInt());
-  if (op == BinaryOp::kMultiply && left.IsInteger() && IsSequence(right)) return Repeat(runtime, right, left.AsInt());
+  if (op == BinaryOp::kMultiply && IsStringOrList(left) && right.IsInteger())
+    return Repeat(runtime, left, right.AsInt());
+  if (op == BinaryOp::kMultiply && left.IsInteger() && IsStringOrList(right))
+    return Repeat(runtime, right, left.AsInt());
   if (op == BinaryOp::kModulo && left.is(Kind::kString)) {
     return absl::UnimplementedError("formatting with % is not supported");
   }

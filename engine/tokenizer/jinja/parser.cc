@@ -1,6 +1,7 @@
 #include "engine/tokenizer/jinja/parser.h"
 
 #include <array>
+#include <set>
 
 #include "common/status_macros.h"
 #include "common/strings.h"
@@ -58,6 +59,12 @@ absl::StatusOr<Template> ParseTemplate(std::string_view source) {
 absl::StatusOr<Template> Parser::Run() {
   Template result;
   BATON_ASSIGN_OR_RETURN(result.body, ParseBlock({}));
+  const auto is_ours = [this](const std::string& name) {
+    return name == "loop" || macro_names_.contains(name) || FindFunction(name) != nullptr;
+  };
+  std::erase_if(names_, is_ours);
+  result.variables = std::move(names_);
+  result.fields = std::move(fields_);
   return result;
 }
 
@@ -200,6 +207,7 @@ absl::StatusOr<For> Parser::ParseFor() {
   if (statement.targets.empty()) return Unexpected("a loop variable");
   BATON_RETURN_IF_ERROR(ExpectName("in"));
   BATON_ASSIGN_OR_RETURN(statement.items, ParseTupleOrExpression(/*with_conditional=*/false));
+  EnterScope(statement.targets);
   if (TakeName("if")) {
     BATON_ASSIGN_OR_RETURN(statement.condition, ParseExpression());
   }
@@ -208,6 +216,7 @@ absl::StatusOr<For> Parser::ParseFor() {
   ++loops_;
   absl::StatusOr<Block> body = ParseBlock({"else", "endfor"});
   --loops_;
+  LeaveScope(statement.targets);
   BATON_RETURN_IF_ERROR(body.status());
   statement.body = *std::move(body);
   if (TakeName("else")) {
@@ -261,6 +270,7 @@ absl::StatusOr<SetBlock> Parser::ParseSetBlock(Target target) {
 absl::StatusOr<MacroDefinition> Parser::ParseMacro() {
   MacroDefinition macro;
   BATON_ASSIGN_OR_RETURN(macro.name, TakeAnyName("a macro's name"));
+  macro_names_.insert(macro.name);
   BATON_RETURN_IF_ERROR(ExpectOperator("("));
   while (!AtOperator(")")) {
     if (!macro.parameters.empty()) BATON_RETURN_IF_ERROR(ExpectOperator(","));
@@ -276,7 +286,12 @@ absl::StatusOr<MacroDefinition> Parser::ParseMacro() {
   }
   BATON_RETURN_IF_ERROR(ExpectOperator(")"));
   const int loops = std::exchange(loops_, 0);  // a loop around the definition is not one around the call
+  std::vector<std::string> parameters;
+  parameters.reserve(macro.parameters.size());
+  for (const MacroDefinition::Parameter& parameter : macro.parameters) parameters.push_back(parameter.name);
+  EnterScope(parameters);
   absl::StatusOr<Block> body = ParseBody("endmacro");
+  LeaveScope(parameters);
   loops_ = loops;
   BATON_RETURN_IF_ERROR(body.status());
   macro.body = *std::move(body);

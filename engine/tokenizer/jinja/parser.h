@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <initializer_list>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,6 +54,11 @@ class Parser {
   absl::StatusOr<std::string> TakeAnyName(std::string_view what);
   absl::Status Unexpected(std::string_view expected) const;
   absl::Status Missing(int line, std::string_view what) const;  // UNIMPLEMENTED
+
+  void EnterScope(const std::vector<std::string>& names) { local_names_.insert(names.begin(), names.end()); }
+  void LeaveScope(const std::vector<std::string>& names) {
+    for (const std::string& name : names) local_names_.erase(local_names_.find(name));
+  }
 
   // Statements up to a tag that starts with one of `ends`, whose name is left to be read; with none, to the end.
   absl::StatusOr<Block> ParseBlock(std::initializer_list<std::string_view> ends);
@@ -99,6 +106,10 @@ class Parser {
   absl::StatusOr<ExprPtr> Make(int line, int depth_below, Node node);
 
   std::vector<Token> tokens_;
+  Template::Names names_;
+  std::multiset<std::string, std::less<>> local_names_;  // of the loops and macros around the current statement
+  Template::Names macro_names_;
+  Template::Names fields_;
   size_t at_ = 0;
   int depth_ = 0;
   int loops_ = 0;  // that enclose the current statement

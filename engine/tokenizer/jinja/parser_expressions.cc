@@ -10,8 +10,17 @@
 namespace baton::jinja {
 namespace {
 
+// Longer strings are no field's name.
+constexpr size_t kMaxFieldBytes = 64;
+
 // Of an expression's tree: a chain such as a + b + c + ... nests without brackets.
 constexpr int kMaxExpressionDepth = 200;
+
+// Of a string's literal; null for any other expression.
+const std::string* TextOf(const Expr& expr) {
+  const auto* literal = std::get_if<Literal>(&expr.node);
+  return literal == nullptr ? nullptr : std::get_if<std::string>(&literal->value);
+}
 
 int Depth(const ExprPtr& expr) { return expr == nullptr ? 0 : expr->depth; }
 
@@ -250,6 +259,7 @@ absl::StatusOr<ExprPtr> Parser::ParsePrimary() {
     case TokenKind::kString: {
       std::string text = Take().text;
       while (Peek().kind == TokenKind::kString) text += Take().text;
+      if (text.size() <= kMaxFieldBytes) fields_.insert(text);
       return Make(line, 0, Literal{std::move(text)});
     }
     default:
@@ -270,6 +280,7 @@ absl::StatusOr<ExprPtr> Parser::ParseNameOrConstant() {
       token.text == "super") {
     return Missing(token.line, Concat("'", token.text, "'"));
   }
+  if (!local_names_.contains(token.text)) names_.insert(token.text);
   return Make(token.line, 0, Name{std::move(token.text)});
 }
 
@@ -352,6 +363,7 @@ absl::StatusOr<ExprPtr> Parser::ParseAttribute(ExprPtr object) {
     return Make(line, depth, Item{std::move(object), std::move(key)});
   }
   BATON_ASSIGN_OR_RETURN(std::string name, TakeAnyName("an attribute"));
+  fields_.insert(name);
   return Make(line, depth, Attribute{std::move(object), std::move(name)});
 }
 
@@ -394,6 +406,10 @@ absl::StatusOr<ExprPtr> Parser::ParseCall(ExprPtr callee) {
 absl::Status Parser::CheckCallee(int line, const Expr& callee) const {
   if (const auto* attribute = std::get_if<Attribute>(&callee.node)) {
     if (!IsMethodName(attribute->name)) return Missing(line, Concat("the method '", attribute->name, "'"));
+    if (const std::string* text = TextOf(*attribute->object); text != nullptr && attribute->name == "format") {
+      const std::string_view field = MissingFormatField(*text);
+      if (!field.empty()) return Missing(line, Concat("the format '{", field, "}'"));
+    }
   } else if (const auto* name = std::get_if<Name>(&callee.node)) {
     if (name->name == "loop") return Missing(line, "a recursive loop");
     if (IsMissingFunction(name->name)) return Missing(line, Concat("the function '", name->name, "'"));
@@ -443,8 +459,7 @@ absl::StatusOr<ApplyFilter> Parser::ParseFilter() {
 absl::Status Parser::CheckNamesIn(int line, const ApplyFilter& filter) const {
   const auto name_at = [&](int position) -> const std::string* {
     if (position < 0 || filter.arguments.positional.size() <= static_cast<size_t>(position)) return nullptr;
-    const auto* literal = std::get_if<Literal>(&filter.arguments.positional[position]->node);
-    return literal == nullptr ? nullptr : std::get_if<std::string>(&literal->value);
+    return TextOf(*filter.arguments.positional[position]);
   };
   const NestedNames names = NamesIn(filter.name);
   if (const std::string* name = name_at(names.filter); name != nullptr && FindFilter(*name) == nullptr) {

@@ -8,6 +8,8 @@
 #include "common/status_macros.h"
 #include "common/strings.h"
 #include "engine/tokenizer/jinja/operators.h"
+#include "engine/tokenizer/jinja/text.h"
+#include "engine/tokenizer/utf8.h"
 
 namespace baton::jinja {
 namespace {
@@ -18,22 +20,28 @@ void AppendQuoted(std::string_view text, std::string& out) {
   const bool has_single = text.find('\'') != std::string_view::npos;
   const char quote = has_single && text.find('"') == std::string_view::npos ? '"' : '\'';
   out.push_back(quote);
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == quote || c == '\\') {
+  while (!text.empty()) {
+    const Utf8Unit unit = ReadUtf8(text);
+    const char32_t c = unit.code_point;
+    if (c == static_cast<unsigned char>(quote) || c == '\\') {
       out.push_back('\\');
-      out.push_back(c);
+      out.push_back(static_cast<char>(c));
     } else if (c == '\n') {
       out += "\\n";
     } else if (c == '\r') {
       out += "\\r";
     } else if (c == '\t') {
       out += "\\t";
-    } else if (byte < 0x20 || byte == 0x7F) {
-      absl::StrAppendFormat(&out, "\\x%02x", byte);
+    } else if (IsPrintable(c)) {
+      out += text.substr(0, unit.length);
+    } else if (c < 0x100) {
+      absl::StrAppendFormat(&out, "\\x%02x", uint32_t{c});
+    } else if (c < 0x10000) {
+      absl::StrAppendFormat(&out, "\\u%04x", uint32_t{c});
     } else {
-      out.push_back(c);
+      absl::StrAppendFormat(&out, "\\U%08x", uint32_t{c});
     }
+    text.remove_prefix(unit.length);
   }
   out.push_back(quote);
 }

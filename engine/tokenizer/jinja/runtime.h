@@ -47,8 +47,13 @@ const Function* FindFunction(std::string_view name);
 
 // Of any kind of receiver.
 bool IsMethodName(std::string_view name);
-// Python's methods that we lack or that the sandbox forbids: a template that calls one is refused when it is parsed,
-// and an attribute of that name is no undefined value.
+// Of what str.format is called on: the first field that asks for more than an argument's text ("x!r", ":>5", "x.y"), so
+// that a template with it is refused when it is parsed. Empty when there is none.
+std::string_view MissingFormatField(std::string_view format);
+// Python's methods that the sandbox forbids: calling one is an error.
+bool IsForbiddenMethodOf(Kind receiver, std::string_view name);
+// Python's methods that we lack: a template that calls one is refused when it is parsed, and an attribute of that name
+// is no undefined value.
 bool IsMissingMethodOf(Kind receiver, std::string_view name);
 // Jinja's own functions that we lack.
 bool IsMissingFunction(std::string_view name);

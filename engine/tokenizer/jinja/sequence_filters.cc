@@ -193,9 +193,15 @@ absl::StatusOr<Value> Sum(Runtime& runtime, const Value& input, const Arguments&
   return sum;
 }
 
+// map, select and their like take what is not true, none or undefined among it, for nothing to go through.
+absl::StatusOr<std::vector<Value>> ItemsIfTrue(Runtime& runtime, const Value& input) {
+  if (!IsTrue(input)) return std::vector<Value>();
+  return Items(runtime, input);
+}
+
 // map(attribute='a', default=x), or map('filter', its arguments).
 absl::StatusOr<Value> Map(Runtime& runtime, const Value& input, const Arguments& arguments) {
-  BATON_ASSIGN_OR_RETURN(std::vector<Value> items, Items(runtime, input));
+  BATON_ASSIGN_OR_RETURN(std::vector<Value> items, ItemsIfTrue(runtime, input));
   if (arguments.positional.empty()) {
     BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"attribute", "default"}, 1));
     for (Value& item : items) {
@@ -221,7 +227,7 @@ absl::StatusOr<Value> Map(Runtime& runtime, const Value& input, const Arguments&
 // select(test, its arguments) and selectattr(attribute, test, its arguments); without a test, truth is what counts.
 template <bool Wanted, bool OfAttribute>
 absl::StatusOr<Value> Select(Runtime& runtime, const Value& input, const Arguments& arguments) {
-  BATON_ASSIGN_OR_RETURN(const std::vector<Value> items, Items(runtime, input));
+  BATON_ASSIGN_OR_RETURN(const std::vector<Value> items, ItemsIfTrue(runtime, input));
   const std::vector<Value>& given = arguments.positional;
   constexpr size_t kTestAt = OfAttribute ? 1 : 0;
   if (given.size() < kTestAt) return absl::InvalidArgumentError("missing argument 'attribute'");

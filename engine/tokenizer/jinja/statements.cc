@@ -202,7 +202,10 @@ absl::StatusOr<Value> Evaluator::CallMacro(const Macro& macro, const Arguments& 
   return Capture(macro.definition->body);
 }
 
-absl::StatusOr<Evaluator::Flow> Evaluator::Exec(const Generation& node) { return Exec(node.body); }
+absl::StatusOr<Evaluator::Flow> Evaluator::Exec(const Generation& node) {
+  const ScopeGuard scope(*this, scope_);  // Hugging Face makes it a call block
+  return Exec(node.body);
+}
 
 absl::StatusOr<Evaluator::Flow> Evaluator::Exec(const LoopControl& node) {
   return node == LoopControl::kBreak ? Flow::kBreak : Flow::kContinue;

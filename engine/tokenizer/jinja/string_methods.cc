@@ -1,9 +1,11 @@
 // Methods of str.
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
 #include "engine/tokenizer/jinja/builtins.h"
@@ -161,7 +163,71 @@ absl::StatusOr<Value> ZeroFill(Runtime& runtime, const Value& input, const Argum
   return runtime.heap.NewString(Concat(text.substr(0, sign), std::string(width - length, '0'), text.substr(sign)));
 }
 
-bool IsAlphanumeric(char32_t c) { return IsAlpha(c) || IsDigit(c); }
+// Of a format: text, and the field that follows it without its braces.
+struct FormatPiece {
+  std::string_view text;
+  std::optional<std::string_view> field;
+};
+
+// Cuts the first piece off a format that is not empty.
+absl::StatusOr<FormatPiece> TakeFormatPiece(std::string_view& format) {
+  FormatPiece piece;
+  size_t taken = std::min(format.find_first_of("{}"), format.size());
+  piece.text = format.substr(0, taken);
+  if (format.substr(taken).starts_with("{{") || format.substr(taken).starts_with("}}")) {
+    piece.text = format.substr(0, taken + 1);
+    taken += 2;
+  } else if (taken < format.size()) {
+    const size_t end = format.find('}', taken);
+    if (format[taken] == '}' || end == std::string_view::npos) {
+      return absl::InvalidArgumentError(Concat("Single '", format.substr(taken, 1), "' encountered in format string"));
+    }
+    piece.field = format.substr(taken + 1, end - taken - 1);
+    taken = end + 1;
+  }
+  format.remove_prefix(taken);
+  return piece;
+}
+
+// Conversions, specifications, and what is in an argument.
+bool IsMissingField(std::string_view field) { return field.find_first_of("!:.[{") != std::string_view::npos; }
+
+// Of {}, {0} and {name}: the argument. `next` counts the first kind.
+absl::StatusOr<Value> FormatArgument(std::string_view field, const Arguments& arguments, size_t& next) {
+  if (field.empty() || field.find_first_not_of("0123456789") == std::string_view::npos) {
+    size_t index = next;
+    if (field.empty()) {
+      ++next;
+    } else if (!absl::SimpleAtoi(ToAbsl(field), &index)) {
+      index = arguments.positional.size();
+    }
+    if (index < arguments.positional.size()) return arguments.positional[index];
+    return absl::InvalidArgumentError("Replacement index out of range for positional args tuple");
+  }
+  for (const auto& [name, value] : arguments.named) {
+    if (name == field) return value;
+  }
+  if (IsMissingField(field)) return absl::UnimplementedError(Concat("the format '{", field, "}' is not supported"));
+  return absl::InvalidArgumentError(Concat("format has no argument '", field, "'"));
+}
+
+absl::StatusOr<Value> FormatMethod(Runtime& runtime, const Value& input, const Arguments& arguments) {
+  BATON_ASSIGN_OR_RETURN(std::string_view format, Receiver(runtime, input));
+  std::string result;
+  size_t next = 0;
+  while (!format.empty()) {
+    BATON_ASSIGN_OR_RETURN(const FormatPiece piece, TakeFormatPiece(format));
+    result += piece.text;
+    if (!piece.field) continue;
+    BATON_ASSIGN_OR_RETURN(const Value argument, FormatArgument(*piece.field, arguments, next));
+    BATON_ASSIGN_OR_RETURN(const Value shown, ToText(runtime, argument));
+    BATON_RETURN_IF_ERROR(runtime.heap.Reserve(shown.AsString().size()));
+    result += shown.AsString();
+  }
+  return runtime.heap.NewString(std::move(result));
+}
+
+bool IsAlphanumeric(char32_t c) { return IsAlpha(c) || IsNumeric(c); }
 
 // str.isX(): not empty, and every code point is one.
 template <bool (*Is)(char32_t)>
@@ -208,6 +274,7 @@ constexpr Builtin kStringMethods[] = {
     {"rindex", FindInText<true, true>},
     {"count", CountMethod},
     {"zfill", ZeroFill},
+    {"format", FormatMethod},
     {"isalpha", AllAre<IsAlpha>},
     {"isdigit", AllAre<IsDigit>},
     {"isalnum", AllAre<IsAlphanumeric>},
@@ -217,6 +284,15 @@ constexpr Builtin kStringMethods[] = {
 };
 
 }  // namespace
+
+std::string_view MissingFormatField(std::string_view format) {
+  while (!format.empty()) {
+    const absl::StatusOr<FormatPiece> piece = TakeFormatPiece(format);
+    if (!piece.ok()) break;  // an error of the template's when it comes there, as in Python
+    if (piece->field && IsMissingField(*piece->field)) return *piece->field;
+  }
+  return {};
+}
 
 BuiltinFn FindStringMethod(std::string_view name) { return FindBuiltin(kStringMethods, name); }
 

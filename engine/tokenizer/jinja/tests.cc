@@ -45,7 +45,7 @@ absl::StatusOr<Value> CheckCase(Runtime& runtime, const Value& input, const Argu
   bool any = false;
   for (std::string_view rest = text.AsString(); !rest.empty();) {
     const Utf8Unit unit = ReadUtf8(rest);
-    if (HasOther(unit.code_point)) return Value::Bool(false);
+    if (HasOther(unit.code_point) || IsTitle(unit.code_point)) return Value::Bool(false);
     any |= HasCase(unit.code_point);
     rest.remove_prefix(unit.length);
   }

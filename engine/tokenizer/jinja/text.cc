@@ -1,50 +1,79 @@
 #include "engine/tokenizer/jinja/text.h"
 
+#include <unicode/bytestream.h>
+#include <unicode/casemap.h>
+#include <unicode/uchar.h>
+
 #include <algorithm>
-#include <clocale>
-#include <cwctype>
+#include <optional>
 
 #include "engine/tokenizer/utf8.h"
 
 namespace baton::jinja {
 namespace {
 
-// Unicode's character classes and simple case mappings as the C library has them. Lives as long as the process.
-locale_t UnicodeLocale() {
-  static const locale_t locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-  return locale;
+using CaseMapping = void (*)(icu::StringPiece, icu::ByteSink&, UErrorCode&);
+
+std::string Mapped(std::string_view text, CaseMapping map) {
+  std::string result;
+  icu::StringByteSink<std::string> sink(&result, static_cast<int32_t>(text.size()));
+  UErrorCode error = U_ZERO_ERROR;
+  map({text.data(), static_cast<int32_t>(text.size())}, sink, error);
+  return U_SUCCESS(error) ? result : std::string(text);
 }
 
-char32_t Upper(char32_t c) {
-  if (c < 0x80) return c >= 'a' && c <= 'z' ? c - 32 : c;
-  return UnicodeLocale() == nullptr ? c : towupper_l(static_cast<wint_t>(c), UnicodeLocale());
+// Of one code point.
+std::string ToTitle(std::string_view character) {
+  return Mapped(character, [](icu::StringPiece from, icu::ByteSink& to, UErrorCode& error) {
+    icu::CaseMap::utf8ToTitle("", U_TITLECASE_WHOLE_STRING | U_TITLECASE_NO_BREAK_ADJUSTMENT, nullptr, from, to,
+                              nullptr, error);
+  });
 }
 
-char32_t Lower(char32_t c) {
-  if (c < 0x80) return c >= 'A' && c <= 'Z' ? c + 32 : c;
-  return UnicodeLocale() == nullptr ? c : towlower_l(static_cast<wint_t>(c), UnicodeLocale());
-}
+// The lower case of a text, code point by code point: that of a sigma depends on the text around it.
+class LowerCase {
+ public:
+  explicit LowerCase(std::string_view text) : lower_(ToLower(text)) {}
 
-template <typename Map>
-std::string MapCodePoints(std::string_view text, Map map) {
+  // Of the next code point, which is `character`.
+  std::string_view Next(std::string_view character) {
+    const size_t length = character.size() == 1 ? 1 : ToLower(character).size();  // that of a sigma is always the same
+    const std::string_view next = std::string_view(lower_).substr(done_, length);
+    done_ += next.size();
+    return next;
+  }
+
+ private:
+  const std::string lower_;
+  size_t done_ = 0;
+};
+
+// Those that `starts_word` accepts with the one before (nullopt: none) become title case, all others lower.
+template <typename StartsWord>
+std::string Title(std::string_view text, StartsWord starts_word) {
   std::string result;
   result.reserve(text.size());
+  LowerCase lower(text);
+  std::optional<char32_t> before;
   while (!text.empty()) {
     const Utf8Unit unit = ReadUtf8(text);
-    AppendUtf8(map(unit.code_point), result);
+    const std::string_view character = text.substr(0, unit.length);
+    const std::string_view in_lower_case = lower.Next(character);
+    if (starts_word(before)) {
+      result += ToTitle(character);
+    } else {
+      result += in_lower_case;
+    }
+    before = unit.code_point;
     text.remove_prefix(unit.length);
   }
   return result;
 }
 
-template <typename StartsWord>
-std::string Title(std::string_view text, StartsWord starts_word_after) {
-  bool starts_word = true;
-  return MapCodePoints(text, [&](char32_t c) {
-    const char32_t mapped = starts_word ? Upper(c) : Lower(c);
-    starts_word = starts_word_after(c);
-    return mapped;
-  });
+bool IsCased(char32_t c) { return u_hasBinaryProperty(static_cast<UChar32>(c), UCHAR_CASED) != 0; }
+
+UNumericType NumericType(char32_t c) {
+  return static_cast<UNumericType>(u_getIntPropertyValue(static_cast<UChar32>(c), UCHAR_NUMERIC_TYPE));
 }
 
 bool IsLineEnd(char32_t c) {
@@ -58,10 +87,6 @@ size_t LastBegin(std::string_view text) {
 }
 
 }  // namespace
-
-size_t CountCodePoints(std::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
-}
 
 size_t CountSpaces(std::string_view text) {
   size_t count = 0;
@@ -172,27 +197,55 @@ std::vector<std::string_view> SplitLines(std::string_view text, bool keep_ends) 
   return lines;
 }
 
-std::string ToUpper(std::string_view text) { return MapCodePoints(text, Upper); }
-std::string ToLower(std::string_view text) { return MapCodePoints(text, Lower); }
+std::string ToUpper(std::string_view text) {
+  return Mapped(text, [](icu::StringPiece from, icu::ByteSink& to, UErrorCode& error) {
+    icu::CaseMap::utf8ToUpper("", 0, from, to, nullptr, error);
+  });
+}
+
+std::string ToLower(std::string_view text) {
+  return Mapped(text, [](icu::StringPiece from, icu::ByteSink& to, UErrorCode& error) {
+    icu::CaseMap::utf8ToLower("", 0, from, to, nullptr, error);
+  });
+}
 
 std::string Capitalize(std::string_view text) {
-  return Title(text, [](char32_t) { return false; });
+  return Title(text, [](std::optional<char32_t> before) { return !before; });
 }
 
 std::string TitleMethod(std::string_view text) {
-  return Title(text, [](char32_t c) { return !IsUpper(c) && !IsLower(c); });
+  return Title(text, [](std::optional<char32_t> before) { return !before || !IsCased(*before); });
 }
 
 std::string TitleFilter(std::string_view text) {
-  return Title(text, [](char32_t c) { return IsSpace(c) || c == '-' || c == '(' || c == '[' || c == '{' || c == '<'; });
+  const auto separates = [](char32_t c) {
+    return IsSpace(c) || c == '-' || c == '(' || c == '[' || c == '{' || c == '<';
+  };
+  std::string result;
+  while (!text.empty()) {
+    const Utf8Unit first = ReadUtf8(text);
+    size_t length = first.length;
+    while (length < text.size()) {
+      const Utf8Unit unit = ReadUtf8(text.substr(length));
+      if (separates(unit.code_point) != separates(first.code_point)) break;
+      length += unit.length;
+    }
+    result += ToUpper(text.substr(0, first.length));
+    result += ToLower(text.substr(first.length, length - first.length));
+    text.remove_prefix(length);
+  }
+  return result;
 }
 
-bool IsAlpha(char32_t c) {
-  if (c < 0x80) return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-  return UnicodeLocale() != nullptr && iswalpha_l(static_cast<wint_t>(c), UnicodeLocale()) != 0;
+bool IsAlpha(char32_t c) { return u_isalpha(static_cast<UChar32>(c)) != 0; }
+bool IsDigit(char32_t c) { return NumericType(c) == U_NT_DECIMAL || NumericType(c) == U_NT_DIGIT; }
+bool IsNumeric(char32_t c) { return NumericType(c) != U_NT_NONE; }
+bool IsUpper(char32_t c) { return u_isUUppercase(static_cast<UChar32>(c)) != 0; }
+bool IsLower(char32_t c) { return u_isULowercase(static_cast<UChar32>(c)) != 0; }
+bool IsTitle(char32_t c) { return u_istitle(static_cast<UChar32>(c)) != 0; }
+
+bool IsPrintable(char32_t c) {
+  return c == ' ' || (U_GET_GC_MASK(static_cast<UChar32>(c)) & (U_GC_C_MASK | U_GC_Z_MASK)) == 0;
 }
-bool IsDigit(char32_t c) { return c >= '0' && c <= '9'; }
-bool IsUpper(char32_t c) { return Lower(c) != c; }
-bool IsLower(char32_t c) { return Upper(c) != c; }
 
 }  // namespace baton::jinja

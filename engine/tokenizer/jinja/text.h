@@ -10,7 +10,6 @@
 
 namespace baton::jinja {
 
-size_t CountCodePoints(std::string_view text);
 size_t CountSpaces(std::string_view text);  // code points that IsSpace()
 // The code points, each as the text it is.
 std::vector<std::string_view> CodePoints(std::string_view text);
@@ -34,18 +33,23 @@ std::vector<std::string_view> SplitAt(std::string_view text, std::string_view se
                                       bool from_right);
 std::vector<std::string_view> SplitLines(std::string_view text, bool keep_ends);
 
-// Case mapping of single code points (so the German sharp s stays as it is).
+// Unicode's full case mappings: the German sharp s becomes SS, a sigma at a word's end a final one.
 std::string ToUpper(std::string_view text);
 std::string ToLower(std::string_view text);
 std::string Capitalize(std::string_view text);
-// The first letter of each word in upper case, the rest in lower: str.title() takes any letter after a non-letter for a
-// first one, Jinja's filter any character after whitespace or one of "-([{<".
+// The first letter of each word in title case (in Jinja's filter upper case), the rest in lower: str.title() takes any
+// letter after what has no case for a first one, the filter any character after whitespace or one of "-([{<".
 std::string TitleMethod(std::string_view text);
 std::string TitleFilter(std::string_view text);
 
+// What str.isalpha() and so on say of one code point.
 bool IsAlpha(char32_t code_point);
 bool IsDigit(char32_t code_point);
+bool IsNumeric(char32_t code_point);
 bool IsUpper(char32_t code_point);
 bool IsLower(char32_t code_point);
+bool IsTitle(char32_t code_point);  // a letter that is upper and lower case in one
+// Whether repr() shows it as it is.
+bool IsPrintable(char32_t code_point);
 
 }  // namespace baton::jinja

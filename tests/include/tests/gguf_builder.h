@@ -42,6 +42,11 @@ class GgufBuilder {
     for (const int32_t value : values) Put(bytes, value);
     return Raw(key, 9, bytes);
   }
+  GgufBuilder& Float32s(const std::string& key, const std::vector<float>& values) {
+    std::string bytes = Bytes<uint32_t>(6) + Bytes<uint64_t>(values.size());
+    for (const float value : values) Put(bytes, value);
+    return Raw(key, 9, bytes);
+  }
 
   // `sizes` as the format has them, the length of a row first.
   GgufBuilder& Tensor(const std::string& name, const std::vector<uint64_t>& sizes, uint32_t type, uint64_t offset) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -152,10 +153,47 @@ TEST_F(CommandsTest, ChatInputPutsTheSystemMessageFirst) {
   EXPECT_EQ(request.chat().messages(1).content(), "hello");
 }
 
+TEST_F(CommandsTest, AConversationFromAFileIsSentWhole) {
+  const TempFolder folder;
+  std::ofstream(folder.path() / "c.json")
+      << R"([{"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": {"b": 1}}}]},)"
+         R"( {"role": "tool", "content": "4", "tool_call_id": "1", "name": "f"}])";
+  std::ofstream(folder.path() / "t.json") << R"([{"type": "function"}])";
+  const v1::GenerateRequest request = Sent(
+      {"--messages", folder.path() / "c.json", "--tools", folder.path() / "t.json", "--template-args", R"({"x": 1})"});
+  const v1::ChatInput& chat = request.chat();
+  ASSERT_EQ(chat.messages_size(), 2);
+  EXPECT_FALSE(chat.messages(0).has_content());
+  ASSERT_EQ(chat.messages(0).tool_calls_size(), 1);
+  EXPECT_EQ(chat.messages(0).tool_calls(0).id(), "1");
+  EXPECT_EQ(chat.messages(0).tool_calls(0).name(), "f");
+  EXPECT_EQ(chat.messages(0).tool_calls(0).arguments_json(), R"({"b":1})");
+  EXPECT_EQ(chat.messages(1).content(), "4");
+  EXPECT_EQ(chat.messages(1).tool_call_id(), "1");
+  EXPECT_EQ(chat.messages(1).name(), "f");
+  ASSERT_EQ(chat.tools_size(), 1);
+  EXPECT_EQ(chat.tools(0).definition_json(), R"({"type":"function"})");
+  EXPECT_EQ(chat.template_arguments_json(), R"({"x": 1})");
+}
+
+TEST_F(CommandsTest, PartsOfAMessageAreSentAsParts) {
+  const TempFolder folder;
+  std::ofstream(folder.path() / "c.json")
+      << R"([{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": ""}]}])";
+  const v1::GenerateRequest request = Sent({"--messages", folder.path() / "c.json"});
+  ASSERT_EQ(request.chat().messages_size(), 1);
+  const v1::ChatMessage& message = request.chat().messages(0);
+  EXPECT_FALSE(message.has_content());
+  ASSERT_EQ(message.content_parts_size(), 2);
+  EXPECT_EQ(message.content_parts(0).type(), "text");
+  EXPECT_EQ(message.content_parts(0).text(), "a");
+  EXPECT_EQ(message.content_parts(1).text(), "");
+}
+
 TEST_F(CommandsTest, UsageErrorsExitWithTwoAndNameTheFlag) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
-      {{}, "--prompt,--chat,--token-ids"},
-      {{"--prompt", "a", "--chat", "b"}, "--prompt,--chat,--token-ids"},
+      {{}, "--prompt,--chat,--messages,--token-ids"},
+      {{"--prompt", "a", "--chat", "b"}, "--prompt,--chat,--messages,--token-ids"},
       {{"--prompt", "a", "--system", "b"}, "--chat"},
       {{"--prompt", "a", "--frobnicate"}, "--frobnicate"},
       {{"--prompt", "a", "--max-tokens", "-1"}, "--max-tokens: \"-1\", expected a whole number from 0 to 4294967295"},
@@ -177,6 +215,8 @@ TEST_F(CommandsTest, UsageErrorsExitWithTwoAndNameTheFlag) {
       {{"--prompt", "a", "--logit-bias", "5"}, "--logit-bias"},
       {{"--prompt", "a", "--timeout", "soon"}, "--timeout"},
       {{"--prompt", "\xFF"}, "--prompt"},
+      {{"--prompt", "a", "--tools", "t.json"}, "--tools: expected --chat or --messages beside it"},
+      {{"--prompt", "a", "--template-args", "{}"}, "--template-args: expected --chat or --messages beside it"},
   };
   for (const auto& [arguments, word] : cases) {
     const CliResult run = Generate(arguments);

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "cli/model_report.h"
 #include "cli/models/inspect_model.h"
 #include "cli/models/make_model.h"
 #include "cli/models/quantize_model.h"
@@ -19,6 +21,7 @@
 #include "engine/formats/model_folder.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "small_preset.h"
+#include "tests/files.h"
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"
 #include "tests/tiny_models.h"
@@ -184,8 +187,14 @@ TEST(QuantizeModel, MakesTheSameOfAFolderAndOfAFile) {
 TEST(QuantizeModel, TheDemoModelKeepsItsTokenizer) {
   const testing::TempFolder folder;
   const std::filesystem::path quantized = folder.path() / "q.gguf";
-  ASSERT_OK(QuantizeModel(testing::DemoModel("demo-chat"), quantized, {.type = TensorType::kQ8_0, .threads = 2}));
+  const testing::TempFolder demo;
+  demo.CopyFrom(testing::DemoModel("demo-chat"));
+  auto tokenizer_config = nlohmann::json::parse(testing::ReadFile(demo.path() / "tokenizer_config.json"));
+  tokenizer_config["pad_token"] = "<|end|>";
+  demo.Write("tokenizer_config.json", tokenizer_config.dump());
+  ASSERT_OK(QuantizeModel(demo.path(), quantized, {.type = TensorType::kQ8_0, .threads = 2}));
   ASSERT_OK_AND_ASSIGN(const auto texts, LoadTextAssets(quantized));
+  EXPECT_EQ(nlohmann::json::parse(texts.at("tokenizer_config.json"))["pad_token"], "<|end|>");
   ASSERT_OK_AND_ASSIGN(const auto original, LoadTextAssets(testing::DemoModel("demo-chat")));
   const auto create = [](const auto& t) {
     return *Tokenizer::Create(t.at("tokenizer.json"), t.at("tokenizer_config.json"));
@@ -245,6 +254,25 @@ TEST(QuantizeModel, RefusesByTheTensorsName) {
                     absl::StatusCode::kAlreadyExists, "m.gguf: exists already"));
 }
 
+TEST(QuantizeModel, RefusesATokenizerThatItCannotWrite) {
+  using Json = nlohmann::json;
+  const testing::TempFolder folder;
+  const std::filesystem::path model = folder.path() / "m";
+  std::filesystem::copy(testing::DemoModel("demo-chat"), model, std::filesystem::copy_options::recursive);
+  const Json demo = Json::parse(testing::ReadFile(testing::DemoModel("demo-chat") / "tokenizer.json"));
+  const auto refused = [&](const std::string& path, const Json& value, const std::string& why) {
+    Json changed = demo;
+    changed[Json::json_pointer(path)] = value;
+    folder.Write("m/tokenizer.json", changed.dump());
+    EXPECT_TRUE(Fails(QuantizeModel(model, folder.path() / "q.gguf", {}), absl::StatusCode::kUnimplemented, why))
+        << path;
+    EXPECT_FALSE(std::filesystem::exists(folder.path() / "q.gguf"));
+  };
+  const Json digits = {{"type", "Sequence"}, {"pretokenizers", {{{"type", "Digits"}}, {{"type", "ByteLevel"}}}}};
+  refused("/normalizer", {{"type", "Lowercase"}}, "normalizer 'Lowercase' has no counterpart in GGUF");
+  refused("/pre_tokenizer", digits, "pre-tokenizer 'Digits' has no counterpart in GGUF");
+}
+
 TEST(InspectModel, CountsTensorsAndTokens) {
   const testing::TempFolder folder;
   ASSERT_OK_AND_ASSIGN(const MadeModel made,
@@ -262,6 +290,30 @@ TEST(InspectModel, CountsTensorsAndTokens) {
   EXPECT_EQ(KvBytesPerToken(*report.config, KvType::kBF16), 2 * 2 * 2 * 16 * 2);
   EXPECT_EQ(TokensThatFit(report, KvType::kBF16, report.total.memory_bytes), 0U);
   EXPECT_EQ(TokensThatFit(report, KvType::kBF16, report.total.memory_bytes + 2560), 10U);
+  EXPECT_OK(report.tokenizer_status);
+  EXPECT_EQ(report.tokenizer_tokens, report.config->vocab_size);
+}
+
+TEST(InspectModel, SaysWhatOfTheTextsIsNotSupported) {
+  const testing::TempFolder folder;
+  folder.CopyFrom(testing::DemoModel("demo-chat"));
+  ASSERT_OK_AND_ASSIGN(ModelReport report, InspectModel(folder.path()));
+  EXPECT_OK(report.chat_template_status);
+  ASSERT_EQ(report.end_tokens.size(), 2U);
+  EXPECT_TRUE(absl::StrContains(ToText("m", report), "\nanswers end at "));
+  EXPECT_TRUE(absl::StrContains(ToText("m", report), ", <|end|> (4095)\n"));
+  EXPECT_TRUE(absl::StrContains(ToJson("m", report), R"({"id":4095,"text":"<|end|>"}])"));
+  report.end_tokens.clear();
+  EXPECT_TRUE(absl::StrContains(ToText("m", report), "\nno token ends an answer\n"));
+  folder.Write("chat_template.jinja", "{{ messages|xmlattr }}");
+  ASSERT_OK_AND_ASSIGN(report, InspectModel(folder.path()));
+  EXPECT_OK(report.tokenizer_status);
+  EXPECT_TRUE(Fails(report.chat_template_status, absl::StatusCode::kUnimplemented, "'xmlattr'"));
+  EXPECT_TRUE(absl::StrContains(ToText("m", report), "no chat: chat template, line 1"));
+  folder.Write("tokenizer.json", "{}");
+  ASSERT_OK_AND_ASSIGN(report, InspectModel(folder.path()));
+  EXPECT_TRUE(Fails(report.tokenizer_status, absl::StatusCode::kUnimplemented, "a tokenizer without a decoder"));
+  EXPECT_TRUE(absl::StrContains(ToText("m", report), "cannot be served: tokenizer.json"));
 }
 
 TEST(InspectModel, SaysWhyAModelCannotBeServed) {

@@ -17,6 +17,7 @@ namespace {
 
 using ::testing::Contains;
 using testing::Fails;
+using ::testing::HasSubstr;
 using ::testing::Key;
 using testing::kInvalid;
 using testing::RawTensor;
@@ -95,6 +96,32 @@ TEST(LoadTextAssets, ReadsWhatIsThere) {
   folder.Write("chat_template.jinja", "{{ x }}");
   ASSERT_OK_AND_ASSIGN(const auto two, LoadTextAssets(folder.path()));
   EXPECT_EQ(two.size(), 2U);
+  std::filesystem::create_directory(folder.path() / "additional_chat_templates");
+  folder.Write("additional_chat_templates/tool_use.jinja", "{{ y }}");
+  ASSERT_OK_AND_ASSIGN(const auto three, LoadTextAssets(folder.path()));
+  EXPECT_EQ(three.at("additional_chat_templates/tool_use.jinja"), "{{ y }}");
+}
+
+TEST(LoadTextAssets, EndTokensComeFromConfigJsonWhereNothingElseSaysThem) {
+  const TempFolder folder;
+  folder.Write("tokenizer.json", "{}");
+  const auto generation = [&](const std::string& config) {
+    folder.Write("config.json", config);
+    const auto assets = LoadTextAssets(folder.path());
+    if (!assets.ok()) return std::string(assets.status().message());
+    const auto it = assets->find("generation_config.json");
+    return it == assets->end() ? "none" : it->second;
+  };
+  EXPECT_EQ(generation(R"({"eos_token_id": 2})"), R"({"eos_token_id":2})");
+  EXPECT_EQ(generation(R"({"eos_token_id": [2, 3]})"), R"({"eos_token_id":[2,3]})");
+  EXPECT_EQ(generation(R"({"eos_token_id": null})"), "none");
+  EXPECT_EQ(generation("{}"), "none");
+  EXPECT_THAT(generation(R"({"eos_token_id": "x"})"),
+              HasSubstr("config.json: eos_token_id: expected a token id or a list of token ids"));
+  folder.Write("generation_config.json", R"({"top_k": 5, "eos_token_id": null})");
+  EXPECT_EQ(generation(R"({"eos_token_id": 2})"), R"({"eos_token_id":2,"top_k":5})");
+  folder.Write("generation_config.json", R"({ "eos_token_id": 7 })");
+  EXPECT_EQ(generation(R"({"eos_token_id": 2})"), R"({ "eos_token_id": 7 })") << "as it is";
 }
 
 class Fingerprint : public ::testing::Test {

@@ -14,7 +14,9 @@
 #include "engine/formats/gguf_pre_tokenizers.h"
 #include "engine/formats/model_folder.h"
 #include "engine/formats/rope_factors.h"
+#include "engine/tokenizer/byte_alphabet.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "engine/tokenizer/tokenizer_config.h"
 #include "tests/files.h"
 #include "tests/gguf_builder.h"
 #include "tests/status_matchers.h"
@@ -251,6 +253,52 @@ TEST(GgufTextAssets, TokenizeAsTheFolderDoes) {
   ExpectSameTokenizer(texts, testing::DemoModel("demo-chat"));
 }
 
+TEST(GgufTextAssets, KeepsTheTemplateForTools) {
+  ASSERT_OK_AND_ASSIGN(const GgufModel model, Open(DemoTokenizer().String("tokenizer.chat_template.tool_use", "T")));
+  ASSERT_OK_AND_ASSIGN(const Texts texts, GgufTextAssets(model));
+  ASSERT_OK_AND_ASSIGN(const TokenizerConfig config, ParseTokenizerConfig(texts.at("tokenizer_config.json")));
+  EXPECT_EQ(config.tool_template, "T");
+  EXPECT_TRUE(config.chat_template->starts_with("{{ bos_token }}"));
+}
+
+// The bytes, and tokens that merges of them make.
+GgufBuilder TokenizerWithWords(const std::vector<std::string>& words, const std::vector<std::string>& merges) {
+  std::vector<std::string> tokens;
+  for (int byte = 0; byte < 256; ++byte) tokens.push_back(AlphabetLetter(static_cast<unsigned char>(byte)));
+  tokens.insert(tokens.end(), words.begin(), words.end());
+  GgufBuilder builder;
+  builder.String("tokenizer.ggml.model", "gpt2").String("tokenizer.ggml.pre", "gpt-2");
+  builder.Strings("tokenizer.ggml.tokens", tokens).Strings("tokenizer.ggml.merges", merges);
+  return builder;
+}
+
+TEST(GgufTextAssets, ATokenThatEndsAnswersIsNoWordWhateverTheFileSays) {
+  GgufBuilder builder = TokenizerWithWords({"<E", "OT", "OT>", "<EOT>"}, {"< E", "O T", "OT >", "<E OT>"});
+  ASSERT_OK_AND_ASSIGN(const GgufModel model, Open(builder));
+  ASSERT_OK_AND_ASSIGN(const Texts texts, GgufTextAssets(model));
+  EXPECT_EQ(Json::parse(texts.at("generation_config.json"))["eos_token_id"], Json({259}));
+  ASSERT_OK_AND_ASSIGN(const auto tokenizer,
+                       Tokenizer::Create(texts.at("tokenizer.json"), texts.at("tokenizer_config.json")));
+  EXPECT_TRUE(tokenizer->IsSpecial(259));
+  ASSERT_OK_AND_ASSIGN(const auto ids, tokenizer->Encode("<EOT>OT", false));
+  EXPECT_EQ(ids, (std::vector<TokenId>{259, 257}));
+}
+
+TEST(GgufTextAssets, NamesTheSpecialTokensForTemplates) {
+  GgufBuilder builder = TokenizerWithWords({"<u>", "<p>", "<s>", "<c>", "<m>"}, {});
+  builder.Uint32("tokenizer.ggml.unknown_token_id", 256).Uint32("tokenizer.ggml.padding_token_id", 257);
+  builder.Uint32("tokenizer.ggml.seperator_token_id", 258).Uint32("tokenizer.ggml.cls_token_id", 259);
+  builder.Uint32("tokenizer.ggml.mask_token_id", 4294967295U);
+  ASSERT_OK_AND_ASSIGN(const GgufModel model, Open(builder));
+  ASSERT_OK_AND_ASSIGN(const Texts texts, GgufTextAssets(model));
+  const Json config = Json::parse(texts.at("tokenizer_config.json"));
+  EXPECT_EQ(config["unk_token"], "<u>");
+  EXPECT_EQ(config["pad_token"], "<p>");
+  EXPECT_EQ(config["sep_token"], "<s>");
+  EXPECT_EQ(config["cls_token"], "<c>");
+  EXPECT_FALSE(config.contains("mask_token")) << "there is no such token";
+}
+
 TEST(GgufTextAssets, OfAFileThatAnotherProgramWrote) {
   for (const char* name : {"demo-chat-F16.gguf", "demo-chat-BF16.gguf", "demo-chat-Q4_K_M.gguf"}) {
     const std::filesystem::path path = testing::SharedFolder() / "demo-model" / "gguf" / name;
@@ -262,7 +310,7 @@ TEST(GgufTextAssets, OfAFileThatAnotherProgramWrote) {
 
 // Texts between lines of a marker, and the ids that the original tokenizer gives for each.
 TEST(GgufTextAssets, TokenizeAsTheOriginalsOfOtherModels) {
-  for (const std::string name : {"gpt-2", "deepseek-coder"}) {
+  for (const std::string name : {"gpt-2", "deepseek-coder", "llama-spm", "phi-3"}) {
     const std::filesystem::path path = testing::SharedFolder() / "vocabs" / ("ggml-vocab-" + name + ".gguf");
     if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path << "; set BATON_SHARED";
     ASSERT_OK_AND_ASSIGN(const Texts texts, LoadTextAssets(path));
@@ -312,10 +360,12 @@ TEST(GgufTextAssets, RefusesByTheKey) {
   };
   const auto error = [](const GgufBuilder& builder) { return GgufTextAssets(*Open(builder)).status(); };
   EXPECT_TRUE(Fails(error(GgufBuilder()), kInvalid, "m.gguf: tokenizer.ggml.model: expected a value"));
-  EXPECT_TRUE(Fails(error(tokenizer("llama", "default", {"a"})), kUnimplemented,
-                    "tokenizer.ggml.model: tokenizer \"llama\" (SentencePiece) is not supported, expected gpt2"));
-  EXPECT_TRUE(Fails(error(tokenizer("gpt2", "tekken", {"a"})), kUnimplemented,
-                    "tokenizer.ggml.pre: unknown pre-tokenizer \"tekken\", expected one of default, gpt-2"));
+  EXPECT_TRUE(Fails(
+      error(tokenizer("bert", "default", {"a"})), kUnimplemented,
+      "tokenizer.ggml.model: tokenizer \"bert\" is not supported, expected gpt2 (byte-level BPE), gemma4 or llama"));
+  EXPECT_TRUE(Fails(error(tokenizer("llama", "default", {"a"})), kInvalid, "tokenizer.ggml.scores: expected a value"));
+  EXPECT_TRUE(Fails(error(tokenizer("gpt2", "whitespace", {"a"})), kUnimplemented,
+                    "tokenizer.ggml.pre: unknown pre-tokenizer \"whitespace\", expected one of default, gpt-2"));
   EXPECT_TRUE(Fails(error(tokenizer("gpt2", "gpt-2", {"a", "b", "a"})), kInvalid,
                     "tokenizer.ggml.tokens: expected each token once, token 2 is there twice: a"));
   EXPECT_TRUE(Fails(error(tokenizer("gpt2", "gpt-2", {"\xFF"})), kInvalid, "to be UTF-8"));

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/tokenizer/chat_template.h"
+#include "test_tokenizer.h"
 #include "tests/status_matchers.h"
 
 namespace baton {
@@ -13,7 +14,7 @@ using testing::Fails;
 absl::StatusOr<std::string> RenderHi(std::string_view source) {
   auto parsed = ChatTemplate::Parse(source);
   if (!parsed.ok()) return parsed.status();
-  return (*parsed)->Render({{"user", "hi"}}, "", "", true);
+  return testing::RenderTurns(**parsed, {{"user", "hi"}});
 }
 
 std::string Repeated(std::string_view text, int count) {
@@ -120,7 +121,7 @@ TEST(ChatTemplateLimitsTest, ALongConversationFits) {
       "{% set ns = namespace(text='') %}{% for m in messages %}{% if m.role == 'user' and m.content|trim %}"
       "{{- '<' + m.role + '>' + m.content|trim + '</>' }}{% endif %}{% endfor %}");
   const std::vector<ChatTurn> turns(5000, {"user", std::string(2000, 'x')});
-  ASSERT_OK_AND_ASSIGN(const std::string text, parsed->Render(turns, "", "", true));
+  ASSERT_OK_AND_ASSIGN(const std::string text, testing::RenderTurns(*parsed, turns));
   EXPECT_EQ(text.size(), 5000u * (2000 + 6 + 3));
 }
 

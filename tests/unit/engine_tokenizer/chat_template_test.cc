@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "test_tokenizer.h"
 #include "tests/status_matchers.h"
 
 namespace baton {
@@ -67,6 +68,26 @@ TEST(ChatTemplateTest, StringMethodsFollowPython) {
   EXPECT_EQ(Render("{{ 'xax'.strip('x') }} {{ 'abc'.startswith(('x', 'a')) }} {{ 'abc'.replace('', '-') }} "
                    "{{ 'banana'.count('an') }} {{ '-5'.zfill(4) }} {{ 'it is'.title() }}"),
             "a True -a-b-c- 2 -005 It Is");
+}
+
+TEST(ChatTemplateTest, CaseIsUnicodes) {
+  EXPECT_EQ(
+      Render("{{ 'Straße ŉ ﬁ'.upper() }} {{ 'ΑΣ ΣΑΣ.'.lower() }} {{ 'İ'.lower()|length }} {{ 'ΐ'|upper|length }}"),
+      "STRASSE ʼN FI ας σας. 2 3");
+  EXPECT_EQ(Render("{{ 'ßa ǆb ΑΣ it\\'s'.title() }} {{ 'ßAΣ'.capitalize() }}"), "Ssa ǅb Ας It'S Ssaς");
+  EXPECT_EQ(Render("{{ 'ßa ǆb it\\'s a-b'|title }} {{ 'ßAΣ'|capitalize }}"), "SSa Ǆb It's A-B Ssaς");
+  EXPECT_EQ(
+      Render("{{ 'ªⅰ'.islower() }} {{ 'aǅ'.islower() }} {{ 'Aǅ'.isupper() }} {{ 'A1'.isupper() }} {{ 'ß' is lower }}"),
+      "True False False True True");
+  EXPECT_EQ(
+      Render("{{ '٣²'.isdigit() }} {{ '½'.isdigit() }} {{ '½a'.isalnum() }} {{ '一é'.isalpha() }} {{ 'ⅷ'.isalpha() }}"),
+      "True False True True False");
+}
+
+TEST(ChatTemplateTest, ReprEscapesWhatIsNotPrintable) {
+  EXPECT_EQ(Render("{{ ['é中😀', '\\x7f\\x85\\xa0\\xad', '\\u200b\\u2028\\u3000\\ue000', '\\U000e0001\\U0010ffff'] }}"),
+            R"(['é中😀', '\x7f\x85\xa0\xad', '\u200b\u2028\u3000\ue000', '\U000e0001\U0010ffff'])");
+  EXPECT_EQ(Render("{{ ['\\'\\n', '\"\\\\'] }}"), R"(["'\n", '"\\'])");
 }
 
 TEST(ChatTemplateTest, FiltersFollowJinja) {
@@ -148,9 +169,14 @@ TEST(ChatTemplateTest, StringLiteralsHavePythonsEscapes) {
 
 TEST(ChatTemplateTest, GenerationBlocksRenderTheirBody) {
   EXPECT_EQ(Render("{% generation %}{{ s }}{% endgeneration %}"), "Hello World");
+  EXPECT_EQ(Render("{% set s = 1 %}{% generation %}{{ s }}{% set s = 2 %}{{ s }}{% endgeneration %}{{ s }}"), "121")
+      << "what is set within stays within";
 }
 
-TEST(ChatTemplateTest, TheClockIsTheCallers) { EXPECT_EQ(Render("{{ strftime_now('%d %b %Y') }}"), "26 Jul 2024"); }
+TEST(ChatTemplateTest, TheClockIsTheCallers) {
+  EXPECT_EQ(Render("{{ strftime_now('%d %b %Y') }}"), "26 Jul 2024");
+  EXPECT_EQ(Render("{{ strftime_now('%H:%M:%S.%f [%Z%z] 100%% %%Z') }}"), "00:00:00.000000 [] 100% %Z");
+}
 
 TEST(ChatTemplateTest, ToolsAreNoneUnlessGiven) { EXPECT_EQ(Render("{{ tools is none }}{{ bos_token }}"), "True<s>"); }
 
@@ -203,7 +229,7 @@ TEST(ChatTemplateTest, WhatWeLackIsRefusedWhenParsed) {
       {"\n{{ x|map('xmlattr') }}", "the filter 'xmlattr'"},
       {"\n{{ x|select('escaped') }}", "the test 'escaped'"},
       {"\n{{ x.encode('utf-8') }}", "the method 'encode'"},
-      {"\n{{ x.append(1) }}", "the method 'append'"},
+      {"\n{{ x.expandtabs() }}", "the method 'expandtabs'"},
       {"\n{{ cycler(1) }}", "the function 'cycler'"},
       {"\n{% for a in b recursive %}{% endfor %}", "recursive"},
       {"\n{{ f(*a) }}", "unpacking"},
@@ -216,9 +242,42 @@ TEST(ChatTemplateTest, WhatWeLackIsRefusedWhenParsed) {
   }
 }
 
+TEST(ChatTemplateTest, WhatChangesAListOrDictIsForbiddenWhenItIsCalled) {
+  EXPECT_EQ(Render("{% if false %}{{ [].append(1) }}{% endif %}x"), "x");
+  for (const auto& [source, what] : {std::pair("{{ [].append(1) }}", "'append' of 'list'"),
+                                     {"{% set _ = {'a': 1}.pop('a') %}", "'pop' of 'dict'"}}) {
+    EXPECT_TRUE(Fails((*ChatTemplate::Parse(source))->Render({}), StatusCode::kInvalidArgument, what)) << source;
+  }
+}
+
+TEST(ChatTemplateTest, FormatOfText) {
+  EXPECT_EQ(Render("{{ '<{}|{{}}|{}>'.format(1, none) }}"), "<1|{}|None>");
+  EXPECT_EQ(Render("{{ '{1}{0}{a}'.format('x', 'y', a=[1]) }}{{ ''.format() }}"), "yx[1]");
+  for (const char* source : {"{{ '{}'.format() }}", "{{ '{2}'.format(1) }}", "{{ '{a}'.format(1) }}",
+                             "{{ '{'.format() }}", "{{ '}'.format() }}", "{{ '{99999999999999999999}'.format(1) }}"}) {
+    EXPECT_TRUE(Fails((*ChatTemplate::Parse(source))->Render({}), StatusCode::kInvalidArgument, "line 1")) << source;
+  }
+}
+
+TEST(ChatTemplateTest, FormatsThatAreNotSupported) {
+  for (const std::string field : {"{:>5}", "{0!r}", "{a.b}", "{a[0]}", "{:.2f}"}) {
+    const auto parsed = ChatTemplate::Parse("\n{{ '{}{{ " + field + "'.format(1, 2, a=3) }}");
+    EXPECT_TRUE(Fails(parsed, StatusCode::kUnimplemented, "line 2")) << field;
+    EXPECT_TRUE(Fails(parsed, StatusCode::kUnimplemented, "the format '" + field + "'"));
+    EXPECT_EQ(Render("{{ '" + field + "' }}"), field) << "text that is no format";
+  }
+  // What is put together while rendering is found then.
+  EXPECT_TRUE(Fails((*ChatTemplate::Parse("{{ ('{:>' ~ '5}').format(1) }}"))->Render({}), StatusCode::kUnimplemented,
+                    "the format '{:>5}' is not supported"));
+}
+
+TEST(ChatTemplateTest, FiltersThatGoThroughNothing) {
+  EXPECT_EQ(Render("{{ none|selectattr('a')|list }}{{ x|map('upper')|list }}{{ ''|reject('odd')|list }}"), "[][][]");
+}
+
 TEST(ChatTemplateTest, InvalidUtf8InTheInputsIsRepaired) {
   const auto parsed = *ChatTemplate::Parse("{{ messages[0].content|length }}{{ messages[0].content }}");
-  ASSERT_OK_AND_ASSIGN(const std::string text, parsed->Render({{"user", "a\xFF"}}, "", "", true));
+  ASSERT_OK_AND_ASSIGN(const std::string text, testing::RenderTurns(*parsed, {{"user", "a\xFF"}}));
   EXPECT_EQ(text, "2a\uFFFD");
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/tokenizer/byte_alphabet.h"
+#include "engine/tokenizer/conversation.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "engine/tokenizer/utf8.h"
 #include "tests/files.h"
@@ -43,6 +44,17 @@ inline nlohmann::json SmallTokenizer(const std::vector<std::pair<std::string, st
 inline nlohmann::json AddedToken(int id, const std::string& content) {
   return {{"id", id},        {"content", content}, {"special", false},    {"normalized", false},
           {"lstrip", false}, {"rstrip", false},    {"single_word", false}};
+}
+
+inline absl::StatusOr<std::string> RenderTurns(const ChatTemplate& chat_template, std::vector<ChatTurn> turns,
+                                               const std::string& bos = "", const std::string& eos = "",
+                                               bool add_generation_prompt = true) {
+  absl::StatusOr<ChatTemplateInputs> inputs = TemplateInputs({.messages = std::move(turns)}, {}, "chat");
+  if (!inputs.ok()) return inputs.status();
+  inputs->bos_token = bos;
+  inputs->eos_token = eos;
+  inputs->add_generation_prompt = add_generation_prompt;
+  return chat_template.Render(*inputs);
 }
 
 // Any scalar value, with much ASCII and some of the code points that tokenizers stumble over.

@@ -138,10 +138,10 @@ TEST(DemoTokenizerTest, ChatTemplateRendersTheTurns) {
   ASSERT_OK_AND_ASSIGN(const auto chat_template, ChatTemplate::Parse(*config.chat_template));
   const std::vector<ChatTurn> turns = {{"system", "Be kind."}, {"user", "Hi <|user|>"}};
   ASSERT_OK_AND_ASSIGN(const std::string prompt,
-                       chat_template->Render(turns, *config.bos_token, *config.eos_token, true));
+                       testing::RenderTurns(*chat_template, turns, *config.bos_token, *config.eos_token, true));
   EXPECT_EQ(prompt, "<|begin_of_text|><|system|>Be kind.<|end|><|user|>Hi <|user|><|end|><|assistant|>");
   ASSERT_OK_AND_ASSIGN(const std::string open_ended,
-                       chat_template->Render(turns, *config.bos_token, *config.eos_token, false));
+                       testing::RenderTurns(*chat_template, turns, *config.bos_token, *config.eos_token, false));
   EXPECT_EQ(open_ended + "<|assistant|>", prompt);
 }
 

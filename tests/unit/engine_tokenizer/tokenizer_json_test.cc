@@ -28,25 +28,43 @@ TEST(TokenizerJsonTest, WhatIsNotSupportedIsRefusedByNameAndPlace) {
     nlohmann::json value;
     const char* message;
   } cases[] = {
-      {"/normalizer", Type("NFKC"), "normalizer: normalizer 'NFKC'"},
+      {"/normalizer", Type("BertNormalizer"), "normalizer: normalizer 'BertNormalizer'"},
       {"/normalizer",
-       {{"type", "Sequence"}, {"normalizers", nlohmann::json::array({Type("Lowercase")})}},
-       "normalizer 'Lowercase'"},
-      {"/pre_tokenizer", Type("Metaspace"), "pre_tokenizer: pre-tokenizer 'Metaspace'"},
+       {{"type", "Sequence"}, {"normalizers", nlohmann::json::array({Type("Precompiled")})}},
+       "normalizer 'Precompiled'"},
+      {"/normalizer",
+       {{"type", "Sequence"}, {"normalizers", nlohmann::json::array({Type("Sequence")})}},
+       "a Sequence within a Sequence"},
+      {"/pre_tokenizer", Type("UnicodeScripts"), "pre_tokenizer: pre-tokenizer 'UnicodeScripts'"},
       {"/pre_tokenizer",
-       {{"type", "Sequence"}, {"pretokenizers", {Type("Digits"), Type("ByteLevel")}}},
-       "pre_tokenizer.pretokenizers[0]: pre-tokenizer 'Digits'"},
+       {{"type", "Sequence"}, {"pretokenizers", {Type("BertPreTokenizer"), Type("ByteLevel")}}},
+       "pre_tokenizer.pretokenizers[0]: pre-tokenizer 'BertPreTokenizer'"},
       {"/pre_tokenizer",
-       {{"type", "Sequence"}, {"pretokenizers", {Type("ByteLevel"), Type("Digits")}}},
-       "pre-tokenizer 'Digits' after ByteLevel"},
-      {"/pre_tokenizer", nullptr, "without ByteLevel"},
+       {{"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "last"}},
+       "prepend_scheme 'last'"},
+      {"/pre_tokenizer",
+       {{"type", "Sequence"}, {"pretokenizers", {Type("ByteLevel"), Type("ByteLevel")}}},
+       "pre-tokenizer 'ByteLevel' after ByteLevel"},
+      {"/pre_tokenizer", nullptr, "a ByteLevel pre-tokenizer without a ByteLevel decoder"},
       {"/pre_tokenizer",
        {{"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "Sideways"}},
        "behavior 'Sideways'"},
+      {"/pre_tokenizer",
+       {{"type", "Split"}, {"pattern", {{"Regex", "[a&&]"}}}, {"behavior", "Isolated"}},
+       "pre_tokenizer.pattern.Regex: a regular expression with an empty class, or nothing beside && in one"},
       {"/post_processor", Type("BertProcessing"), "post-processor 'BertProcessing'"},
-      {"/decoder", Type("Metaspace"), "decoder: decoder 'Metaspace'"},
+      {"/decoder", Type("WordPiece"), "decoder: decoder 'WordPiece'"},
+      {"/decoder", Type("ByteFallback"), "or the other way round"},
+      {"/decoder",
+       {{"type", "Sequence"}, {"decoders", {Type("Fuse"), Type("ByteLevel")}}},
+       "a ByteLevel decoder beside others"},
+      {"/decoder", {{"type", "Strip"}, {"content", " "}, {"start", 0}, {"stop", 1}}, "a Strip decoder at the end"},
+      {"/decoder",
+       {{"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "last"}},
+       "decoder.prepend_scheme: prepend_scheme 'last'"},
       {"/decoder", nullptr, "decoder"},
-      {"/model/type", "Unigram", "model: model 'Unigram'"},
+      {"/model/type", "WordPiece", "model: model 'WordPiece'"},
+      {"/model/type", "Unigram", "model: a Unigram model over bytes"},
       {"/model/byte_fallback", true, "byte_fallback"},
       {"/model/dropout", 0.1, "dropout"},
       {"/model/end_of_word_suffix", "</w>", "end_of_word_suffix"},
@@ -72,6 +90,7 @@ TEST(TokenizerJsonTest, MalformedFieldsAreRefusedByPlace) {
       {"/model/merges/0", "a b c", "model.merges[0]: expected a merge"},
       {"/model/merges/0", "a c", "'ac' is not in the vocabulary"},
       {"/added_tokens", 1, "added_tokens: expected an array"},
+      {"/decoder", {{"type", "Metaspace"}, {"replacement", ""}}, "decoder: expected a replacement"},
       {"/pre_tokenizer/use_regex", "yes", "pre_tokenizer.use_regex: expected true or false"},
       {"/post_processor",
        {{"type", "TemplateProcessing"},
@@ -110,11 +129,33 @@ TEST(TokenizerConfigTest, TokensAreTextOrObjects) {
   EXPECT_EQ(config.chat_template, std::nullopt);
 }
 
-TEST(TokenizerConfigTest, OfSeveralTemplatesTheDefaultIsTaken) {
+TEST(TokenizerConfigTest, OtherSpecialTokensByName) {
+  ASSERT_OK_AND_ASSIGN(const TokenizerConfig config,
+                       ParseTokenizerConfig(R"({"pad_token": "<p>", "unk_token": {"content": "<u>"}, "mask_token": null,
+                                                "additional_special_tokens": ["<a>", {"content": "<b>"}],
+                                                "extra_special_tokens": {"image_token": "<i>"}})"));
+  const TemplateValue::Dict& tokens = config.more_special_tokens;
+  ASSERT_EQ(tokens.size(), 4U);
+  EXPECT_EQ(tokens[0].first, "unk_token");
+  EXPECT_EQ(std::get<std::string>(tokens[0].second.data()), "<u>");
+  EXPECT_EQ(tokens[1].first, "pad_token");
+  EXPECT_EQ(tokens[2].first, "additional_special_tokens");
+  const auto& list = std::get<TemplateValue::List>(tokens[2].second.data());
+  ASSERT_EQ(list.size(), 2U);
+  EXPECT_EQ(std::get<std::string>(list[1].data()), "<b>");
+  EXPECT_EQ(tokens[3].first, "image_token");
+  ASSERT_OK_AND_ASSIGN(const TokenizerConfig list_of_extra,
+                       ParseTokenizerConfig(R"({"extra_special_tokens": ["<i>"]})"));
+  EXPECT_TRUE(list_of_extra.more_special_tokens.empty()) << "they have no names";
+}
+
+TEST(TokenizerConfigTest, OfSeveralTemplatesTwoAreTaken) {
   ASSERT_OK_AND_ASSIGN(const TokenizerConfig config,
                        ParseTokenizerConfig(R"({"chat_template": [{"name": "tool_use", "template": "T"},
+                                                                  {"name": "rag", "template": "R"},
                                                                   {"name": "default", "template": "D"}]})"));
   EXPECT_EQ(config.chat_template, "D");
+  EXPECT_EQ(config.tool_template, "T");
 }
 
 TEST(TokenizerConfigTest, AnAbsentFileSaysNothing) {
@@ -125,6 +166,10 @@ TEST(TokenizerConfigTest, AnAbsentFileSaysNothing) {
 TEST(TokenizerConfigTest, MalformedFieldsAreRefusedByName) {
   EXPECT_TRUE(Fails(ParseTokenizerConfig("[]"), StatusCode::kInvalidArgument, "tokenizer_config.json"));
   EXPECT_TRUE(Fails(ParseTokenizerConfig(R"({"bos_token": 5})"), StatusCode::kInvalidArgument, "bos_token"));
+  EXPECT_TRUE(Fails(ParseTokenizerConfig(R"({"additional_special_tokens": ["a", 5]})"), StatusCode::kInvalidArgument,
+                    "additional_special_tokens[1]"));
+  EXPECT_TRUE(Fails(ParseTokenizerConfig(R"({"extra_special_tokens": {"x": 5}})"), StatusCode::kInvalidArgument,
+                    "extra_special_tokens.x"));
   EXPECT_TRUE(
       Fails(ParseTokenizerConfig(R"({"add_bos_token": "yes"})"), StatusCode::kInvalidArgument, "add_bos_token"));
   EXPECT_TRUE(Fails(ParseTokenizerConfig(R"({"chat_template": [{"name": "default"}]})"), StatusCode::kInvalidArgument,

@@ -137,14 +137,14 @@ TEST(TokenizerMutationTest, DamagedChatTemplatesAreRefusedOrRender) {
   for (const std::string& source : templates) {
     const auto parsed = ChatTemplate::Parse(source);
     ASSERT_OK(parsed);
-    ASSERT_OK((*parsed)->Render({{"system", "s"}, {"user", " u "}}, "<s>", "</s>", true));
+    ASSERT_OK(testing::RenderTurns(**parsed, {{"system", "s"}, {"user", " u "}}, "<s>", "</s>"));
   }
   std::mt19937 random(7);
   int rendered = 0;
   for (int i = 0; i < 12000; ++i) {
     const auto parsed = ChatTemplate::Parse(Mutate(templates[i % 2], random));
     if (!parsed.ok()) continue;
-    rendered += (*parsed)->Render({{"system", "s"}, {"user", " u "}}, "<s>", "</s>", true).ok() ? 1 : 0;
+    rendered += testing::RenderTurns(**parsed, {{"system", "s"}, {"user", " u "}}, "<s>", "</s>").ok() ? 1 : 0;
   }
   EXPECT_GT(rendered, 100) << "the mutations reach nothing past the parser";
 }

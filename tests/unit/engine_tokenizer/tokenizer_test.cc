@@ -24,20 +24,19 @@ std::vector<TokenId> Ids(const nlohmann::json& json, std::string_view text, bool
   return ids.value_or(std::vector<TokenId>());
 }
 
-// How `pre_tokenizer` cuts `text`. Every word of the letters a to c is one token, so pieces show where tokens end.
-std::vector<std::string> PiecesOf(const nlohmann::json& split, const std::string& text) {
+// How a chain of pre-tokenizers with ByteLevel among them cuts `text`.
+std::vector<std::string> PiecesOfChain(const nlohmann::json& chain, const std::string& text) {
   nlohmann::json json = SmallTokenizer();
   json["model"]["ignore_merges"] = true;
   int next = 256;
   // With ignore_merges a piece that is in the vocabulary is one token.
   for (size_t begin = 0; begin < text.size(); ++begin) {
     for (size_t length = 1; begin + length <= text.size(); ++length) {
-      std::string word;
-      for (const char c : text.substr(begin, length)) word += AlphabetLetter(static_cast<unsigned char>(c));
+      const std::string word = AlphabetFromBytes(text.substr(begin, length));
       if (!json["model"]["vocab"].contains(word)) json["model"]["vocab"][word] = next++;
     }
   }
-  json["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", {split, json["pre_tokenizer"]}}};
+  json["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", chain}};
   const auto tokenizer = Tokenizer::Create(json.dump(), "");
   EXPECT_OK(tokenizer);
   std::vector<std::string> pieces;
@@ -45,6 +44,14 @@ std::vector<std::string> PiecesOf(const nlohmann::json& split, const std::string
   const std::vector<TokenId> ids = *(*tokenizer)->Encode(text, false);
   for (const TokenId id : ids) pieces.emplace_back((*tokenizer)->TokenBytes(id));
   return pieces;
+}
+
+nlohmann::json ByteLevel(bool use_regex = false) {
+  return {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", use_regex}};
+}
+
+std::vector<std::string> PiecesOf(const nlohmann::json& split, const std::string& text) {
+  return PiecesOfChain({split, ByteLevel()}, text);
 }
 
 nlohmann::json Split(const std::string& regex, const std::string& behavior, bool invert = false) {
@@ -121,6 +128,21 @@ TEST(SplitTest, AStringPatternIsTakenLiterally) {
   EXPECT_THAT(PiecesOf(split, "ab.c"), ElementsAre("ab", ".", "c"));
 }
 
+TEST(SplitTest, StepsAfterByteLevelSeeItsAlphabet) {
+  // Falcon's chain.
+  const nlohmann::json chain = {{{"type", "Punctuation"}, {"behavior", "Contiguous"}},
+                                ByteLevel(true),
+                                {{"type", "Digits"}, {"individual_digits", false}},
+                                Split("[0-9][0-9][0-9]", "Isolated")};
+  EXPECT_THAT(PiecesOfChain(chain, "a 1234567,bé"), ElementsAre("a", " ", "123", "456", "7", ",", "bé"));
+  // The letter of the byte B2 is a digit: U+00B2. So is the character; of its bytes only the second is.
+  EXPECT_THAT(PiecesOfChain({{{"type", "Digits"}}, ByteLevel()}, "a\u00B2b"), ElementsAre("a", "\u00B2", "b"));
+  EXPECT_THAT(PiecesOfChain({ByteLevel(), {{"type", "Digits"}}}, "a\u00B2b"), ElementsAre("a\xC2", "\xB2", "b"));
+  // The letter of a space is none, and no white space.
+  EXPECT_THAT(PiecesOfChain({ByteLevel(), Split(" ", "Isolated")}, "a b"), ElementsAre("a b"));
+  EXPECT_THAT(PiecesOfChain({ByteLevel(), Split("\u0120", "Removed")}, " aé  b "), ElementsAre("aé", "b"));
+}
+
 TEST(SplitTest, EmptyMatchesCutButMakeNoPiece) {
   EXPECT_THAT(PiecesOf(Split("(?=-)", "Isolated"), "a-b"), ElementsAre("a", "-b"));
   EXPECT_THAT(PiecesOf(Split("", "Isolated"), "abc"), ElementsAre("a", "b", "c"));
@@ -131,6 +153,13 @@ TEST(SplitTest, WhitespaceIsUnicodesWhiteSpace) {
   EXPECT_THAT(PiecesOf(Split("\\s", "Removed"), "a\u00A0b"), ElementsAre("a", "b"));
   EXPECT_THAT(PiecesOf(Split("[\\s]", "Removed"), "a\u180E"), ElementsAre("a\u180E"));
   EXPECT_THAT(PiecesOf(Split("[^\\S]", "Removed"), "a b"), ElementsAre("a", "b"));
+}
+
+TEST(SplitTest, AScriptsNameIsItsCharactersAlone) {
+  // U+3001 is used with several scripts and belongs to none.
+  EXPECT_THAT(PiecesOf(Split("\\p{Han}+", "Isolated"), "中国、中"), ElementsAre("中国", "、", "中"));
+  EXPECT_THAT(PiecesOf(Split("[\\p{^Han}]+", "Isolated"), "中、a中"), ElementsAre("中", "、a", "中"));
+  EXPECT_THAT(PiecesOf(Split("\\P{Han}+", "Removed"), "中、a中"), ElementsAre("中", "中"));
 }
 
 TEST(SplitTest, APatternThatBacktracksForEverIsAnError) {

@@ -1,7 +1,7 @@
 // The demo model's files, as a worker delivers them to the router.
 #pragma once
 
-#include "router/model_assets.h"
+#include "engine/tokenizer/model_assets.h"
 #include "tests/files.h"
 
 namespace baton::router {

@@ -23,9 +23,9 @@ ModelAssets Assets() {
   ModelAssets assets;
   assets.fingerprint = "f";
   assets.tokenizer = std::make_unique<FakeTokenizer>(std::vector<std::string>{"a", "b", "c", "</s>"});
-  assets.chat_template = *ChatTemplate::Parse(kTemplate);
+  assets.templates = PromptTemplates(kTemplate, "");
   assets.end_tokens = {3};
-  assets.bos_text = "c";
+  assets.special_tokens.bos = "c";
   return assets;
 }
 
@@ -47,6 +47,26 @@ absl::StatusOr<RequestSpec> Resolve(const v1::GenerateRequest& request, const Mo
   return ResolveRequest(request, assets, kLimits, 1);
 }
 
+TEST(RequestSpecTest, ToolsCallsAndArgumentsReachTheTemplate) {
+  ModelAssets assets = Assets();
+  assets.templates = PromptTemplates(
+      "{{ tools[0].function.name }}{{ messages[0].tool_calls[0].function.arguments.x }}{{ messages[1].tool_call_id }}"
+      "{{ more }}",
+      "");
+  v1::GenerateRequest request;
+  v1::ChatInput& chat = *request.mutable_chat();
+  chat.add_tools()->set_name("a");
+  v1::ChatMessage& call = *chat.add_messages();
+  call.set_role("assistant");
+  call.add_tool_calls()->set_name("a");
+  call.mutable_tool_calls(0)->set_arguments_json(R"({"x": "b"})");
+  chat.add_messages()->set_role("tool");
+  chat.mutable_messages(1)->set_tool_call_id("ab");
+  chat.set_template_arguments_json(R"({"more": "a"})");
+  ASSERT_OK_AND_ASSIGN(const RequestSpec spec, Resolve(request, assets));
+  EXPECT_EQ(spec.prompt, assets.tokenizer->Encode("ababa", false).value());
+}
+
 TEST(RequestSpecTest, EachFieldThatCannotBeServedIsRefusedByNameAndLimit) {
   struct Case {
     std::function<void(v1::GenerateRequest&)> set;
@@ -63,7 +83,6 @@ TEST(RequestSpecTest, EachFieldThatCannotBeServedIsRefusedByNameAndLimit) {
       {[](R& r) { r.set_n(2); }, {"n: 2", "1"}},
       {[](R& r) { r.set_prompt_logprobs(0); }, {"prompt_logprobs", "not supported"}},
       {[](R& r) { r.mutable_response_format(); }, {"response_format", "not supported"}},
-      {[](R& r) { r.add_tools(); }, {"tools", "not supported"}},
       {[](R& r) { r.clear_prompt(); }, {"input", "prompt, chat, token_ids"}},
       {[](R& r) { r.set_prompt(""); }, {"prompt: no tokens"}},
       {[](R& r) { r.mutable_token_ids(); }, {"token_ids.ids: empty"}},
@@ -73,8 +92,17 @@ TEST(RequestSpecTest, EachFieldThatCannotBeServedIsRefusedByNameAndLimit) {
       {[](R& r) { r.mutable_chat()->add_messages(); }, {"chat.messages[0].role: empty"}},
       {[](R& r) { r.mutable_chat()->add_messages()->set_role("bad"); }, {"chat: unknown role"}},
       {[](R& r) { r.mutable_chat()->add_messages()->add_content_parts(); }, {"chat.messages[0].content_parts"}},
-      {[](R& r) { r.mutable_chat()->add_messages()->add_tool_calls(); }, {"chat.messages[0].tool_calls"}},
-      {[](R& r) { r.mutable_chat()->add_messages()->set_tool_call_id("x"); }, {"chat.messages[0].tool_call_id"}},
+      {[](R& r) {
+         v1::ChatMessage& message = *r.mutable_chat()->add_messages();
+         message.set_role("assistant");
+         message.add_tool_calls()->set_name("f");
+       },
+       {"chat.messages[0].tool_calls[0].arguments_json: not valid JSON"}},
+      {[](R& r) {
+         r.mutable_chat()->add_messages()->set_role("user");
+         r.mutable_chat()->add_tools()->set_name("f");
+       },
+       {"chat.tools", "does not look at tools"}},
       {[](R& r) { r.set_request_label(std::string(129, 'x')); }, {"request_label: 129 bytes", "128"}},
       {[](R& r) { r.mutable_sampling()->set_temperature(-0.1f); }, {"sampling.temperature: -0.1", "0 to 1e6"}},
       {[](R& r) { r.mutable_sampling()->set_temperature(kNan); }, {"sampling.temperature: nan"}},
@@ -226,8 +254,7 @@ TEST(RequestSpecTest, ChatIsRenderedWithTheGenerationPrompt) {
 
 TEST(RequestSpecTest, AModelWithoutATemplateOnlyLacksChat) {
   ModelAssets assets = Assets();
-  assets.chat_template = nullptr;
-  assets.chat_status = absl::InvalidArgumentError("the model has no chat template");
+  assets.templates = PromptTemplates();
   v1::GenerateRequest request;
   request.mutable_chat()->add_messages()->set_role("user");
   EXPECT_TRUE(

@@ -384,6 +384,19 @@ TEST_F(RouterTest, RequestsBeyondTheLimitAreRefusedWithAHint) {
   EXPECT_EQ(second.retry_after_ms, "1000");
 }
 
+TEST_F(RouterTest, WhatWouldBeRefusedAgainComesWithoutAHint) {
+  assets_["chat_template.jinja"] = "{% for a in range(10000) %}{% for b in range(10000) %}{% endfor %}{% endfor %}";
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  v1::GenerateRequest request = Request(1);
+  v1::ChatMessage& message = *request.mutable_chat()->add_messages();
+  message.set_role("user");
+  message.set_content("Hi");
+  const Answer answer = Generate(request);
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(answer.retry_after_ms, "");
+}
+
 TEST_F(RouterTest, DrainingRefusesNewRequestsAndLetsTheOthersFinish) {
   AddWorker("b1", v1::WORKER_ROLE_BOTH);
   StartReadyRouter();

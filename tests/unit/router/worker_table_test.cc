@@ -1,5 +1,6 @@
 #include "router/worker_table.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "fake_tokenizer.h"
@@ -88,6 +89,22 @@ TEST_F(WorkerTableTest, ConnectsToEveryAddressOnceAndAgainAfterABackoff) {
   EXPECT_TRUE(Advance().connect.empty());
   EXPECT_EQ(Advance(absl::Seconds(1)).connect, (std::vector<size_t>{2}));
   EXPECT_EQ(StateOf(2), "connecting");
+}
+
+TEST_F(WorkerTableTest, AChatTemplateThatIsNotSupportedIsReported) {
+  const auto reports = [&](std::string_view chat_template) {
+    auto assets = std::make_shared<ModelAssets>();
+    assets->templates = PromptTemplates(chat_template, "");
+    table_.OnAssets(now_, "f1", assets);
+    std::vector<std::string> details;
+    for (const WorkerTable::Event& event : Advance().events) {
+      if (event.name == "model.chat_refused") details.push_back(event.detail);
+    }
+    return details;
+  };
+  EXPECT_THAT(reports(""), ::testing::IsEmpty());
+  EXPECT_THAT(reports("{{ messages }}"), ::testing::IsEmpty());
+  EXPECT_THAT(reports("{{ x|xmlattr }}"), ::testing::ElementsAre(::testing::HasSubstr("line 1")));
 }
 
 TEST_F(WorkerTableTest, TwoWorkersOfOneIdAreReportedOncePerStart) {

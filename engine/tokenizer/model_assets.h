@@ -1,36 +1,40 @@
-// What the router needs of a model: tokenizer, chat template, sampling defaults. Workers deliver the files, by
-// fingerprint.
+// What turns a request into tokens and tokens into an answer: a model's tokenizer, chat template and sampling defaults.
+// Workers deliver the files to the router, by fingerprint; tools read them from the model.
 //
 // Immutable after Build, so thread-safe.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/formats/generation_config.h"
 #include "engine/tokenizer/asset_files.h"
-#include "engine/tokenizer/chat_template.h"
+#include "engine/tokenizer/conversation.h"
+#include "engine/tokenizer/prompt_templates.h"
 #include "engine/tokenizer/tokenizer.h"
 
-namespace baton::router {
+namespace baton {
 
 struct ModelAssets {
   std::string fingerprint;
   std::unique_ptr<const Tokenizer> tokenizer;
-  std::unique_ptr<const ChatTemplate> chat_template;  // null: chat_status says why
-  absl::Status chat_status;
+  PromptTemplates templates;
   GenerationConfig generation;
   std::vector<TokenId> end_tokens;  // sorted
-  std::string bos_text;
-  std::string eos_text;
+  SpecialTokens special_tokens;
 
   // DATA_LOSS when the files do not have that fingerprint; else what the parsers of the files say. A chat template that
   // is absent or not supported only disables chat.
   static absl::StatusOr<std::shared_ptr<const ModelAssets>> Build(const std::string& fingerprint,
                                                                   const AssetFiles& files);
+
+  // The prompt of a conversation, as PromptTemplates::Render says; it is to be tokenized without special tokens, which
+  // it has itself.
+  absl::StatusOr<std::string> RenderChat(const Conversation& conversation, std::string_view origin) const;
 };
 
-}  // namespace baton::router
+}  // namespace baton
