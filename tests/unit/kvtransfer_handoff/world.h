@@ -32,37 +32,14 @@
 
 #include "kvtransfer/handoff/receiver.h"
 #include "kvtransfer/handoff/writer.h"
+#include "model_pool.h"
+#include "mutation.h"
 
 namespace baton::handoff {
-
-// A rule that the world breaks on the machines' behalf. Each must be found out.
-enum class Mutation : uint8_t {
-  kNone,
-  kFreeAtRevoke,           // decode frees a grant when it sends Revoke, not at the fence
-  kFreeOnSilence,          // decode frees the grants of a peer that is only silent
-  kKeepGrantsOfRevoked,    // decode does not hear that a peer was revoked
-  kCommitBeforeFlush,      // prefill does not wait for the flush before Commit
-  kAbortedBeforeFlush,     // ... before Aborted
-  kFenceAfterFailedFlush,  // prefill takes a failed flush for a complete one
-  kReleaseSourceAtAbort,   // prefill gives its page back when it aborts, not when the flush is done
-  kPutAfterRevoke,         // prefill does not look at its state before a put
-  kForgetCancelReserve,    // prefill withdraws without saying so
-  kForgetAborted,          // prefill never sends Aborted
-  kIgnoreUnknownGrant,     // prefill does not answer a Granted that crossed its withdrawal
-  kForgetCommitted,        // decode never answers Commit
-  kForgetRevoke,           // decode never sends Revoke
-  kCommitKeepsGrant,       // decode runs the sequence and still thinks it granted
-  kCommitAfterClose,       // decode does not know that a granted attempt was closed
-  kNoGrowthPage,           // decode grants the prompt's page alone
-  kWaitForProof,           // nobody hears that a peer was given up, only that it was revoked
-  kWantsSharedPage,        // decode takes the page that others read for one of the attempt's own
-};
 
 constexpr int kRequests = 2;
 constexpr int kAttempts = 2;
 constexpr int kKeys = kRequests * kAttempts;
-constexpr int kPages = 3;
-constexpr PageId kSharedPage{kPages};
 constexpr int kConnections = 2;
 
 AttemptKey KeyOfIndex(int index);
@@ -102,34 +79,6 @@ struct Step {
   bool fair = true;
 
   std::string ToString() const;
-};
-
-// Which pages are free. Notes misuse instead of failing, so that the explorer can report how it came about.
-class ModelPool final : public PageSource {
- public:
-  int free_pages() const;
-  GrantedPages Allocate(int count, std::span<const PageHash> names, int leave) override;
-  void Release(std::span<const PageId> pages) override;
-  void SetQuarantined(std::span<const PageId> pages, bool quarantined) override;
-
-  bool used(PageId page) const { return page == kSharedPage ? holders_ > 0 : used_[ToIndex(page)]; }
-  int holders() const { return holders_; }  // of the shared page
-  bool any_quarantined() const;
-  const char* misuse() const;
-  // A pool that breaks a rule itself; its misuse is not noted, so that what follows from it must be found.
-  void set_mutation(Mutation mutation) { mutation_ = mutation; }
-
-  template <typename H>
-  friend H AbslHashValue(H h, const ModelPool& pool) {
-    return H::combine(std::move(h), pool.used_, pool.quarantined_, pool.holders_);
-  }
-
- private:
-  std::array<bool, kPages> used_{};
-  std::array<bool, kPages> quarantined_{};
-  int8_t holders_ = 0;
-  const char* misuse_ = nullptr;
-  Mutation mutation_ = Mutation::kNone;
 };
 
 class World {
