@@ -208,9 +208,10 @@ PrefillNode::PrefillNode(std::string name, const NodeOptions& options) : Node(st
   thread_.Start(engine_.get());
 }
 
+// As a worker's main: the engine first, since it computes in the transport's memory.
 PrefillNode::~PrefillNode() {
-  transport_.reset();
   thread_.Stop();
+  transport_.reset();
 }
 
 void PrefillNode::Submit(const Attempt& attempt, const HandoffTarget& target, std::shared_ptr<PrefillSink> sink) {
@@ -240,7 +241,7 @@ DecodeNode::DecodeNode(std::string name, const NodeOptions& options) : Node(std:
              thread_.Post([this, key, why] { engine_->OnHandoffFailed(key, why); });
            },
        .on_finished_by_writer = [](const AttemptKey&) {},
-       .on_peer_changed = [this] { thread_.Post([] {}); }}));
+       .on_wait_changed = [this] { thread_.Post([] {}); }}));
   engine_ = std::make_unique<DecodeEngine>(DecodeEngine::Parts{.model = model_.get(),
                                                                .pool = pool_.get(),
                                                                .receiver = &receiver(),
@@ -253,8 +254,8 @@ DecodeNode::DecodeNode(std::string name, const NodeOptions& options) : Node(std:
 }
 
 DecodeNode::~DecodeNode() {
-  transport_.reset();
   thread_.Stop();
+  transport_.reset();
   pool_->set_on_free(nullptr);
 }
 
