@@ -148,19 +148,20 @@ bool DecodeEngine::HasBatchSlot() const {
   return taken < limits_.max_sequences;
 }
 
-// Prompts to be computed here start when their whole context and one page to grow into fit, oldest first. They and the
-// receiver's reservations take turns at the next slot.
+// Prompts to be computed here start when their whole context and one page to grow into fit, oldest first. When slots or
+// pages are short they and the receiver's reservations take turns.
 void DecodeEngine::AdmitLocal() {
   std::vector<AttemptKey> unservable;
-  bool waits_for_slot = false;
+  bool waits = false;
   for (auto& [age, job] : jobs_) {
     if (job->state != State::kWaiting) continue;
-    waits_for_slot = !HasBatchSlot();
-    if (waits_for_slot) break;
+    waits = !HasBatchSlot() || ReservationsFirst();
+    if (waits) break;
     if (IsComputedByAnother(*job)) continue;
     const int tokens = job->sequence.pending_tokens() + 1;
     if (!EnsurePages(job->sequence, tokens)) {
-      if (!NeedsQuarantined(tokens)) break;
+      waits = !NeedsQuarantined(tokens);
+      if (waits) break;
       unservable.push_back(age.key);
       continue;
     }
@@ -170,10 +171,14 @@ void DecodeEngine::AdmitLocal() {
     locals_turn_ = false;
     TellLocalSequences();
   }
-  KeepSlot(waits_for_slot && IsLocalsTurn());
+  SetLocalNext(waits && IsLocalsTurn());
   for (const AttemptKey& key : unservable) {
     Fail(key, v1::ATTEMPT_FAILURE_OVERLOADED, absl::ResourceExhaustedError("KV pages are in quarantine"));
   }
+}
+
+bool DecodeEngine::ReservationsFirst() const {
+  return parts_.receiver != nullptr && parts_.receiver->load().queued_first;
 }
 
 bool DecodeEngine::IsLocalsTurn() {
@@ -192,12 +197,12 @@ bool DecodeEngine::NeedsQuarantined(int tokens) const {
   return counts.quarantined > 0 && needed > counts.total - counts.quarantined;
 }
 
-void DecodeEngine::KeepSlot(bool keep) {
-  if (std::exchange(keeps_slot_, keep) != keep) TellLocalSequences();
+void DecodeEngine::SetLocalNext(bool next) {
+  if (std::exchange(local_next_, next) != next) TellLocalSequences();
 }
 
 void DecodeEngine::TellLocalSequences() {
-  if (parts_.receiver != nullptr) parts_.receiver->SetLocalSequences(local_sequences_ + (keeps_slot_ ? 1 : 0));
+  if (parts_.receiver != nullptr) parts_.receiver->SetLocalSequences(local_sequences_, local_next_);
 }
 
 // As in PrefillEngine.

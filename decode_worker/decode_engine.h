@@ -119,11 +119,12 @@ class DecodeEngine final : public Engine {
   bool HasBatchSlot() const;
   bool EnsurePages(Sequence& sequence, int tokens);
   void AdmitLocal();
+  bool ReservationsFirst() const;
   // Unless reservations wait, and none was granted since the last local prompt was admitted.
   bool IsLocalsTurn();
   bool NeedsQuarantined(int tokens) const;
-  // The next slot that becomes free is for a local prompt.
-  void KeepSlot(bool keep);
+  // The next slot and pages that become free are for a local prompt.
+  void SetLocalNext(bool next);
   void TellLocalSequences();
   bool IsComputedByAnother(Job& job);
   void GrowAll();
@@ -154,7 +155,7 @@ class DecodeEngine final : public Engine {
   MeanSpeed prefill_speed_;
   bool draining_ = false;
   int local_sequences_ = 0;  // running ones that did not come through the receiver
-  bool keeps_slot_ = false;
+  bool local_next_ = false;
   bool locals_turn_ = true;
   uint64_t grants_seen_ = 0;
 };

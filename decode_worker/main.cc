@@ -29,7 +29,8 @@ struct DecodeOptions {
     set.Add("handoff-listen", &worker.transport.listen_address, "host:port where other workers hand over");
     set.Add("handoff-advertise", &worker.transport.advertise_address,
             "host:port that other workers are told (default: where it listens)");
-    set.Add("max-bypass", &receiver.max_bypass, "a younger reservation passes a waiting one this often, no more");
+    set.Add("max-bypass", &receiver.max_bypass,
+            "younger reservations, and prompts computed here, pass a waiting one this often, no more");
     set.Add("growth-watermark-pages", &receiver.growth_watermark_pages,
             "free pages that a new sequence must leave for running ones to grow into, at most");
   }
@@ -48,7 +49,7 @@ HandoffReceiver::Events ForwardTo(EngineThread& thread, std::unique_ptr<DecodeEn
               },
           // The prefill worker's stream tells the router, which then cancels this one.
           .on_finished_by_writer = [](const AttemptKey&) {},
-          .on_peer_changed = [&] { thread.Post([] {}); }};
+          .on_wait_changed = [&] { thread.Post([] {}); }};
 }
 
 absl::Status Run(int argc, char** argv) {

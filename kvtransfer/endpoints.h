@@ -40,7 +40,7 @@ struct ReceiverOptions {
   int max_sequences = 64;   // batch slots: granted, received and local sequences together
   int max_attempts = 1024;  // open at once, whatever their state
   int max_queue = 256;      // queued reservations, over all writers
-  int max_bypass = 8;       // a younger reservation may pass a waiting one this often, no more
+  int max_bypass = 8;       // younger reservations may pass a waiting one this often, and so may local sequences
   // Free pages that a grant leaves for growth: one for each sequence granted, received or local, at most this many.
   int growth_watermark_pages = 8;
   absl::Duration hello_timeout = absl::Seconds(3);  // for a new peer's Hello
@@ -67,8 +67,9 @@ class HandoffReceiver {
     std::function<void(AttemptKey, absl::Status)> on_failed;
     // The writer finished the request itself (Aborted(finished)); everything is released.
     std::function<void(AttemptKey)> on_finished_by_writer;
-    // What pages are in quarantine may have changed: those that were to come back may not, or are back. May be null.
-    std::function<void()> on_peer_changed = nullptr;
+    // What local sequences wait for may have changed: pages are in quarantine, or back; Load::queued_first is over. May
+    // be null.
+    std::function<void()> on_wait_changed = nullptr;
   };
 
   // Listens through `transport`, which it starts. `pool` must be in a region of `transport`.
@@ -88,8 +89,9 @@ class HandoffReceiver {
   // Pages became free: queued reservations may be granted now. Fit for PagePool::set_on_free; unhook it when the
   // transport is gone.
   virtual void Poke() = 0;
-  // Sequences in the batch that did not come through this receiver (prefilled locally), and slots kept for some.
-  virtual void SetLocalSequences(int sequences) = 0;
+  // Sequences in the batch that did not come through this receiver (prefilled locally), and whether one more waits for
+  // the next slot and pages: until it has them nothing is granted, but for the turn of those that wait here.
+  virtual void SetLocalSequences(int sequences, bool next) = 0;
   // Refuses new attempts and new reservations (queued ones stay).
   virtual void StartDraining() = 0;
 
@@ -99,6 +101,8 @@ class HandoffReceiver {
     int revoking = 0;     // closed or given up, the writer's fence or its end is awaited
     int received = 0;     // received and not yet closed
     uint64_t grants = 0;  // so far
+    // Reservations wait that max_bypass local sequences have passed: none of these is to start now.
+    bool queued_first = false;
   };
   virtual Load load() const = 0;
 };

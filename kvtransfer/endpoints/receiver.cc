@@ -124,7 +124,9 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
 
   void CloseAttempt(const AttemptKey& key) override { Apply(handoff::Receiver::Close{key}); }
   void Poke() override { Apply(handoff::Receiver::PagesFreed{}); }
-  void SetLocalSequences(int sequences) override { Apply(handoff::Receiver::LocalSequences{sequences}); }
+  void SetLocalSequences(int sequences, bool next) override {
+    Apply(handoff::Receiver::LocalSequences{sequences, next});
+  }
   void StartDraining() override { Apply(handoff::Receiver::StartDraining{}); }
 
   Load load() const override {
@@ -134,7 +136,8 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
             .granted = counts.granted,
             .revoking = counts.revoking,
             .received = counts.received,
-            .grants = grants_};
+            .grants = grants_,
+            .queued_first = machine_.queued_first()};
   }
 
   void OnPeerAccepted(PeerId peer) override;
@@ -190,8 +193,12 @@ void ReceiverEndpoint::Apply(const handoff::Receiver::Event& event) {
 }
 
 void ReceiverEndpoint::ApplyLocked(const handoff::Receiver::Event& event, Effects* effects) {
+  const bool queued_first = machine_.queued_first();
   for (handoff::Receiver::Action& action : machine_.On(event, pages_)) Carry(std::move(action), effects);
   for (PageRef& page : pages_.TakeReleased()) effects->released.push_back(std::move(page));
+  if (queued_first && !machine_.queued_first() && events_.on_wait_changed != nullptr) {
+    effects->callbacks.push_back(events_.on_wait_changed);
+  }
 }
 
 void ReceiverEndpoint::Carry(handoff::Receiver::Action action, Effects* effects) {
@@ -296,7 +303,7 @@ void ReceiverEndpoint::OnPeerState(PeerId peer, PeerState state, const absl::Sta
   }
   if (!worker.empty()) LogPeerState(worker, state, why, pool_.counts().quarantined);
   Finish(std::move(effects));
-  if (events_.on_peer_changed != nullptr) events_.on_peer_changed();
+  if (events_.on_wait_changed != nullptr) events_.on_wait_changed();
 }
 
 bool ReceiverEndpoint::AllowWrite(PeerId peer, StreamId stream, uint64_t offset, uint64_t bytes) {

@@ -82,6 +82,11 @@ void Receiver::Handle(const PeerChanged& changed, PageSource& pages, Actions* ou
   }
 }
 
+void Receiver::Handle(const LocalSequences& local, PageSource&, Actions*) {
+  local_passes_ = AnyWaits() ? local_passes_ + std::max(0, local.count - local_.count) : 0;
+  local_ = local;
+}
+
 void Receiver::Receive(PeerId peer, const Reserve& reserve, PageSource& pages, Actions* out) {
   const auto it = attempts_.find(reserve.key);
   if (it != attempts_.end() && it->second.state != State::kOpen && it->second.peer == peer) return;  // said twice
@@ -236,6 +241,7 @@ void Receiver::ForgetPeer(PeerId peer, const absl::Status& why, PageSource& page
 void Receiver::ServeQueue(PageSource& pages, Actions* out) {
   if (fifo_.empty()) return;
   RefuseUnservable(out);
+  if (local_.next && !queued_first()) return;
   int sequences = SequenceCount();
   for (size_t i = 0; i < fifo_.size() && sequences < config_.max_sequences;) {
     const auto it = attempts_.find(fifo_[i]);
@@ -284,6 +290,7 @@ bool Receiver::Grant(Attempts::iterator it, int leave, PageSource& pages, Action
   attempt.state = State::kGranted;
   streams_[StreamOf(it->first)] = it->first;
   attempt.bypassed = 0;
+  local_passes_ = 0;
   attempt.page_hashes.clear();
   attempt.granted = std::move(granted);
   attempt.writable.assign(attempt.wanted_pages().begin(), attempt.wanted_pages().end());
@@ -307,6 +314,13 @@ bool Receiver::Silent(PeerId peer) const {
   const auto it = silent_.find(peer);
   return it != silent_.end() && it->second;
 }
+
+bool Receiver::AnyWaits() const {
+  return std::any_of(fifo_.begin(), fifo_.end(),
+                     [this](const AttemptKey& key) { return !Silent(attempts_.at(key).peer); });
+}
+
+bool Receiver::queued_first() const { return local_passes_ >= std::max(1, config_.max_bypass) && AnyWaits(); }
 
 bool Receiver::MayWrite(PeerId peer, StreamId stream, uint32_t first, uint32_t count) const {
   const auto of_stream = streams_.find(stream);
@@ -352,7 +366,7 @@ std::optional<Receiver::State> Receiver::state(const AttemptKey& key) const {
 
 int Receiver::SequenceCount() const {
   const Counts c = counts();
-  return c.granted + c.received + local_sequences_;
+  return c.granted + c.received + local_.count;
 }
 
 int Receiver::PagesOfSilentPeers() const {

@@ -20,7 +20,9 @@
 //
 // Grants are all or nothing: the prompt's pages, one to grow into, and a batch slot, leaving some pages for the growth
 // of the sequences there are. One FIFO serves all writers; a reservation that fits may pass older ones that do not,
-// each of them max_bypass times at most. Reservations of silent peers neither advance nor hold others up.
+// each of them max_bypass times at most. Reservations of silent peers neither advance nor hold others up. Local
+// sequences, those that do not come through here, pass them too and may say that they are next: then nothing is
+// granted, unless max_bypass of them have started since the last grant.
 #pragma once
 
 #include <cstddef>
@@ -75,8 +77,10 @@ class Receiver {
     absl::Status why;  // of kGivenUp and kRevoked
   };
   struct PagesFreed {};
-  struct LocalSequences {  // in the batch without having come through here
-    int count = 0;
+  struct LocalSequences {
+    int count = 0;      // in the batch
+    bool next = false;  // another one waits for what becomes free
+    bool operator==(const LocalSequences&) const = default;
   };
   struct StartDraining {};
   using Event = std::variant<Close, From, PeerUp, PeerChanged, PagesFreed, LocalSequences, StartDraining>;
@@ -126,11 +130,14 @@ class Receiver {
 
   Counts counts() const;
   std::optional<State> state(const AttemptKey& key) const;
+  // Reservations wait that local sequences may not pass once more.
+  bool queued_first() const;
 
   bool operator==(const Receiver&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const Receiver& r) {
-    return H::combine(std::move(h), r.attempts_, r.fifo_, r.silent_, r.seen_, r.local_sequences_, r.draining_);
+    return H::combine(std::move(h), r.attempts_, r.fifo_, r.silent_, r.seen_, r.local_.count, r.local_.next,
+                      r.local_passes_, r.draining_);
   }
 
  private:
@@ -161,7 +168,7 @@ class Receiver {
   void Handle(const PeerUp& up, PageSource& pages, Actions* out);
   void Handle(const PeerChanged& changed, PageSource& pages, Actions* out);
   void Handle(const PagesFreed&, PageSource&, Actions*) {}
-  void Handle(const LocalSequences& local, PageSource&, Actions*) { local_sequences_ = local.count; }
+  void Handle(const LocalSequences& local, PageSource&, Actions*);
   void Handle(const StartDraining&, PageSource&, Actions*) { draining_ = true; }
 
   void Receive(PeerId peer, const Reserve& reserve, PageSource& pages, Actions* out);
@@ -184,6 +191,7 @@ class Receiver {
   // False if the pages or the growth reserve are not there.
   bool Grant(Attempts::iterator it, int leave, PageSource& pages, Actions* out);
   bool Silent(PeerId peer) const;
+  bool AnyWaits() const;  // of a peer that is not silent
   bool Holds(const Attempt& a) const { return a.state == State::kGranted || a.state == State::kRevoking; }
   int64_t PagesNeeded(int tokens) const {
     return (int64_t{tokens} + config_.page_tokens - 1) / config_.page_tokens + 1;
@@ -199,7 +207,8 @@ class Receiver {
   std::map<StreamId, AttemptKey> streams_;  // of the granted and revoking ones
   std::map<PeerId, bool> silent_;           // the peers there are
   SeenAttempts seen_;
-  int local_sequences_ = 0;
+  LocalSequences local_;
+  int local_passes_ = 0;  // started since the last grant while reservations waited
   bool draining_ = false;
 };
 

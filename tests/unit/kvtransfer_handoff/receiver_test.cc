@@ -303,6 +303,29 @@ TEST_F(ReceiverTest, GrantsNeedABatchSlot) {
   EXPECT_THAT(On(Receiver::Close{Key(1)}), ElementsAre("3:Granted"));
 }
 
+TEST_F(ReceiverTest, NothingIsGrantedBeforeALocalSequenceThatIsNext) {
+  On(Receiver::LocalSequences{.count = 0, .next = true});
+  EXPECT_THAT(Reserving(kAnn, 1, 1), ElementsAre("1:Queued"));
+  EXPECT_THAT(On(Receiver::PagesFreed{}), IsEmpty());
+  EXPECT_THAT(On(Receiver::LocalSequences{.count = 1, .next = false}), ElementsAre("1:Granted"));
+}
+
+TEST_F(ReceiverTest, LocalSequencesMayNotPassAReservationForEver) {
+  Reserving(kBob, 1, 2);                                        // 3 pages
+  EXPECT_THAT(Reserving(kAnn, 2, 7), ElementsAre("2:Queued"));  // 8 pages
+  On(Receiver::LocalSequences{.count = 1, .next = true});
+  EXPECT_FALSE(receiver_.queued_first());
+  On(Receiver::LocalSequences{.count = 0, .next = true});  // it ended
+  EXPECT_FALSE(receiver_.queued_first());
+  On(Receiver::LocalSequences{.count = 1, .next = true});  // max_bypass is 2
+  EXPECT_TRUE(receiver_.queued_first());
+  Silent(kAnn);
+  EXPECT_FALSE(receiver_.queued_first()) << "nobody waits for one that is silent";
+  Alive(kAnn);
+  EXPECT_THAT(From(kBob, Aborted{Key(1), AbortReason::kFinished}), ElementsAre("1:finished", "2:Granted"));
+  EXPECT_FALSE(receiver_.queued_first());
+}
+
 TEST_F(ReceiverTest, GrantsLeaveAPagePerSequenceToGrowInto) {
   ReceiverConfig config = Config();
   config.growth_watermark_pages = 2;

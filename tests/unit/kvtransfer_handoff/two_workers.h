@@ -126,8 +126,8 @@ class DecodeSide {
              [this](AttemptKey key, const absl::Status& why) {
                diary_.Write(absl::StrCat("failed ", key.request.low, ": ", why.ToString()));
              },
-         .on_finished_by_writer =
-             [this](AttemptKey key) { diary_.Write(absl::StrCat("finished ", key.request.low)); }});
+         .on_finished_by_writer = [this](AttemptKey key) { diary_.Write(absl::StrCat("finished ", key.request.low)); },
+         .on_wait_changed = [this] { diary_.Write("wait changed"); }});
     pool_->set_on_free([receiver = receiver_.get()] { receiver->Poke(); });
   }
   ~DecodeSide() {

@@ -66,6 +66,68 @@ TEST(LocalPromptsTest, AtTheNextSlotThePromptTakesItsTurnAmongReservations) {
   EXPECT_TRUE(decode.BecomesEmpty());
 }
 
+// Three of the small ones fill the pool, and one of the large ones needs the pages of two.
+constexpr int kPoolPages = 24;
+constexpr int kSmallTokens = 100;
+constexpr int kLargeTokens = 250;
+
+NodeOptions SmallPool() {
+  NodeOptions options = TinyNode(kPoolPages);
+  options.growth_watermark_pages = 0;
+  return options;
+}
+
+Request Unshared(int tokens) {
+  Request request;
+  request.prompt.assign(static_cast<size_t>(tokens), 5);
+  request.sampling.max_tokens = 20;
+  request.shares_pages = false;
+  return request;
+}
+
+TEST(LocalPromptsTest, APromptThatNeedsManyPagesTakesItsTurnAmongSmallReservations) {
+  constexpr int kRemote = 20;
+  PrefillNode prefill("prefill", TinyNode());
+  DecodeNode decode("decode", SmallPool());
+  std::atomic<int> remote_done = 0;
+  std::vector<std::thread> callers;
+  for (int i = 0; i < kRemote; ++i) {
+    callers.emplace_back([&] {
+      EXPECT_EQ(Serve({.prefill = &prefill, .decode = {&decode}}, Unshared(kSmallTokens)).error, "");
+      ++remote_done;
+    });
+  }
+  const absl::Time deadline = absl::Now() + absl::Seconds(60);
+  while (decode.receiver().load().queued == 0 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(Serve({.decode = {&decode}}, Unshared(kLargeTokens)).error, "");
+  EXPECT_LT(remote_done, kRemote - 2) << "it waited for all of them";
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_TRUE(decode.BecomesEmpty());
+}
+
+TEST(LocalPromptsTest, AReservationThatNeedsManyPagesTakesItsTurnAmongSmallPrompts) {
+  constexpr int kCallers = 8;
+  constexpr int kEach = 20;
+  PrefillNode prefill("prefill", TinyNode());
+  DecodeNode decode("decode", SmallPool());
+  std::atomic<int> local_done = 0;
+  std::vector<std::thread> callers;
+  for (int i = 0; i < kCallers; ++i) {
+    callers.emplace_back([&] {
+      for (int j = 0; j < kEach; ++j) {
+        EXPECT_EQ(Serve({.decode = {&decode}}, Unshared(kSmallTokens)).error, "");
+        ++local_done;
+      }
+    });
+  }
+  const absl::Time deadline = absl::Now() + absl::Seconds(60);
+  while (local_done < kCallers && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(Serve({.prefill = &prefill, .decode = {&decode}}, Unshared(kLargeTokens)).error, "");
+  EXPECT_LT(local_done, kCallers * (kEach - 3)) << "it waited for nearly all of them";
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_TRUE(decode.BecomesEmpty());
+}
+
 TEST(LocalPromptsTest, APromptDoesNotWaitForPagesInQuarantine) {
   DecodeNode node("both", TinyNode(8));
   std::vector<PageRef> taken = *node.pool().Allocate(7);
