@@ -123,7 +123,8 @@ TEST_F(CommandLineTest, WorkersRefuseOptionsThatDoNotFit) {
       {{model, "--chunk-tokens=1024"}, "chunk-tokens is 1024 and token-budget 512, expected"},
       {{model, "--token-budget=256", "--pages=1"}, "no secret"},  // smaller chunks go with it
   };
-  for (const auto& [arguments, words] : cases) {
+  for (auto [arguments, words] : cases) {
+    arguments.insert(arguments.end(), {"--listen=127.0.0.1:0", "--metrics-listen="});
     std::filesystem::remove(output_file_);
     const auto worker = Start(BinaryFolder() / "baton-prefill", arguments, {"BATON_SECRET="});
     EXPECT_EQ(ExitCode(*worker), 1) << words;
