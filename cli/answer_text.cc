@@ -14,6 +14,10 @@ namespace {
 
 std::string Milliseconds(double seconds) { return absl::StrFormat("%.1f ms", seconds * 1e3); }
 
+std::string Cached(const v1::Usage& usage) {
+  return usage.cached_prompt_tokens() == 0 ? "" : absl::StrCat(" (", usage.cached_prompt_tokens(), " cached)");
+}
+
 std::string Served(const v1::AttemptInfo& attempt) {
   if (attempt.prefill_worker().empty()) {
     return absl::StrCat("no KV handed over, prefilled and decoded by ", attempt.decode_worker());
@@ -49,9 +53,10 @@ std::string HumanBytes(uint64_t count) {
 }
 
 std::string SummaryLine(const v1::Finish& finish) {
-  std::string line = absl::StrCat("TTFT ", Milliseconds(finish.timings().ttft_seconds()), ", TPOT ",
-                                  Milliseconds(finish.timings().tpot_seconds()), ", ", finish.usage().prompt_tokens(),
-                                  " prompt + ", Count(finish.usage().completion_tokens(), "output token"));
+  std::string line =
+      absl::StrCat("TTFT ", Milliseconds(finish.timings().ttft_seconds()), ", TPOT ",
+                   Milliseconds(finish.timings().tpot_seconds()), ", ", finish.usage().prompt_tokens(), " prompt",
+                   Cached(finish.usage()), " + ", Count(finish.usage().completion_tokens(), "output token"));
   if (finish.attempts().empty()) return line;
   absl::StrAppend(&line, ", ", Served(*finish.attempts().rbegin()));
   if (finish.attempts_size() > 1) {

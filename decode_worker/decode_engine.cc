@@ -75,6 +75,7 @@ void DecodeEngine::OnReceived(ReceivedSequence received) {
        {"pending", job->sequence.pending_tokens()},
        {"pages", job->sequence.page_ids().size()}});
   v1::DecodeEvent event;
+  event.mutable_started()->set_cached_prompt_tokens(received.cached_tokens);
   event.mutable_started()->set_next_output_index(job->sequence.output_tokens());
   job->sink->Write(std::move(event), /*last=*/false);
 }

@@ -250,7 +250,12 @@ void RequestMachine::Disagree(uint32_t index, TokenId had, TokenId got) {
 void RequestMachine::OnDecodeStarted(const v1::DecodeStarted& started) {
   open_.decode_started = true;
   stalled_since_.reset();
-  if (!open_.placement.local) return;
+  if (!open_.placement.local) {
+    if (!std::exchange(decode_cached_known_, true)) {
+      finish_.mutable_usage()->set_decode_cached_prompt_tokens(started.cached_prompt_tokens());
+    }
+    return;
+  }
   v1::Timings& timings = *finish_.mutable_timings();
   timings.set_queue_seconds(timings.queue_seconds() + started.queue_seconds());
   NotePrefill(started.prefill_seconds(), started.cached_prompt_tokens());
@@ -475,6 +480,7 @@ void RequestMachine::Finish(absl::Time now) {
   v1::Usage& usage = *finish_.mutable_usage();
   usage.set_prompt_tokens(prompt_tokens);
   usage.set_cached_prompt_tokens(std::min(usage.cached_prompt_tokens(), prompt_tokens));
+  usage.set_decode_cached_prompt_tokens(std::min(usage.decode_cached_prompt_tokens(), prompt_tokens));
   usage.set_completion_tokens(static_cast<uint32_t>(output_.size()));
   v1::Timings& timings = *finish_.mutable_timings();
   timings.set_total_seconds(absl::ToDoubleSeconds(now - received_));

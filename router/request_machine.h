@@ -246,6 +246,7 @@ class RequestMachine {
   v1::Finish finish_;
   bool submitted_ = false;
   bool cached_known_ = false;
+  bool decode_cached_known_ = false;
   std::optional<absl::Time> first_token_;
   absl::Time last_token_;
   absl::Duration last_gap_;                 // between the tokens sent last and those before

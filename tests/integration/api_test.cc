@@ -115,7 +115,9 @@ TEST_F(ApiTest, TheNextTurnOfAChatReportsWhatWasCached) {
   ASSERT_TRUE(Succeeded(again));
   EXPECT_EQ(again.answer, first.answer);
   const uint32_t prompt = first.finish.usage().prompt_tokens();
+  EXPECT_EQ(first.finish.usage().decode_cached_prompt_tokens(), 0u);
   EXPECT_EQ(again.finish.usage().cached_prompt_tokens(), (prompt - 1) / 16 * 16);
+  EXPECT_EQ(again.finish.usage().decode_cached_prompt_tokens(), prompt / 16 * 16);
   ASSERT_EQ(again.finish.attempts_size(), 1);
   EXPECT_LT(again.finish.attempts(0).kv_bytes(), first.finish.attempts(0).kv_bytes());
 }

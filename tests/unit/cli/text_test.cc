@@ -75,6 +75,13 @@ TEST(SummaryLine, NamesLatenciesBytesWorkersAndWhyThereWasASecondAttempt) {
             "p0 -> d1, 2 attempts (decode_lost)");
 }
 
+TEST(SummaryLine, SaysHowMuchOfThePromptWasCached) {
+  v1::Finish finish;
+  finish.mutable_usage()->set_prompt_tokens(40);
+  finish.mutable_usage()->set_cached_prompt_tokens(32);
+  EXPECT_NE(SummaryLine(finish).find("40 prompt (32 cached) + 0 output tokens"), std::string::npos);
+}
+
 TEST(SummaryLine, SaysWhenOneWorkerDidItAll) {
   v1::Finish finish;
   finish.add_attempts()->set_decode_worker("both-0");

@@ -30,7 +30,9 @@ TEST_F(RequestMachineTest, ServesAPromptFromFirstTokenToFinish) {
   Prefill(1, FirstToken(0, 0));
   EXPECT_EQ(Text(), "a") << "the first token does not wait for the transfer";
   Prefill(1, HandedOver());
-  Decode(1, Started());
+  v1::DecodeEvent started = Started();
+  started.mutable_started()->set_cached_prompt_tokens(1);
+  Decode(1, started);
   now_ += absl::Seconds(1);
   Decode(1, Tokens(1, {1, 2}));
   now_ += absl::Seconds(1);
@@ -45,6 +47,7 @@ TEST_F(RequestMachineTest, ServesAPromptFromFirstTokenToFinish) {
   EXPECT_EQ(finish.stop_token_id(), kEnd);
   EXPECT_EQ(finish.usage().prompt_tokens(), 3u);
   EXPECT_EQ(finish.usage().cached_prompt_tokens(), 2u);
+  EXPECT_EQ(finish.usage().decode_cached_prompt_tokens(), 1u);
   EXPECT_EQ(finish.usage().completion_tokens(), 4u);
   EXPECT_EQ(finish.seed(), 5u);
   EXPECT_DOUBLE_EQ(finish.timings().ttft_seconds(), 1);
