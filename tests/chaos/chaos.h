@@ -31,7 +31,8 @@ namespace baton::testing {
 class Chaos {
  public:
   struct Options {
-    std::vector<std::string> worker_flags;
+    std::vector<std::string> worker_flags = {};
+    std::vector<std::string> decode_flags = {};
     VirtualNetwork* network = nullptr;
   };
 
@@ -40,7 +41,8 @@ class Chaos {
     plan_.workers = {"p0", "p1", "d0", "d1"};
     plan_.network = network_ != nullptr;
     ClusterSpec spec{
-        .workers = {Prefill("p0"), Prefill("p1"), Decode("d0"), Decode("d1")},
+        .workers = {Prefill("p0"), Prefill("p1"), Decode("d0", options.decode_flags),
+                    Decode("d1", options.decode_flags)},
         .worker_flags = {"--chunk-tokens=128", "--heartbeat-interval=100ms", "--silent-after=500ms",
                          absl::StrCat("--peer-timeout=", absl::FormatDuration(kPeerTimeout)), "--drain-timeout=1s"},
         .router_flags = {absl::StrCat("--peer-timeout=", absl::FormatDuration(kPeerTimeout)),
@@ -72,7 +74,8 @@ class Chaos {
     }
     std::cout << schedules * events << " events from seed " << seed << ": " << counts_.requests << " requests, "
               << counts_.answered << " answered, " << counts_.retried << " of them after another attempt, "
-              << counts_.migrated << " after a live migration, " << counts_.cancelled << " cancelled, " << counts_.late
+              << counts_.migrated << " after a live migration, " << counts_.local
+              << " computed where they were decoded, " << counts_.cancelled << " cancelled, " << counts_.late
               << " past their deadline, " << counts_.failed << " failed with a typed error; " << counts_.disturbances
               << " disturbances; the longest pause in an answer was " << absl::FormatDuration(longest_pause_) << "\n";
     for (const auto& [reason, count] : reasons_) std::cout << "  " << count << " x " << reason << "\n";
@@ -85,7 +88,8 @@ class Chaos {
   static constexpr absl::Duration kUsualDeadline = absl::Seconds(60);
 
   struct Counts {
-    int requests = 0, answered = 0, retried = 0, migrated = 0, cancelled = 0, late = 0, failed = 0, disturbances = 0;
+    int requests = 0, answered = 0, retried = 0, migrated = 0, local = 0, cancelled = 0, late = 0, failed = 0,
+        disturbances = 0;
   };
   struct Running {
     ChaosEvent event;
@@ -205,8 +209,9 @@ class Chaos {
     if (reply.status.ok()) {
       ++counts_.answered;
       counts_.retried += reply.finish.attempts_size() > 1 ? 1 : 0;
-      counts_.migrated += std::ranges::any_of(
-          reply.finish.attempts(), [](const v1::AttemptInfo& attempt) { return attempt.ended_by() == "migrated"; });
+      const auto any_attempt = [&reply](const auto& is) { return std::ranges::any_of(reply.finish.attempts(), is); };
+      counts_.migrated += any_attempt([](const v1::AttemptInfo& attempt) { return attempt.ended_by() == "migrated"; });
+      counts_.local += any_attempt([](const v1::AttemptInfo& attempt) { return attempt.prefill_worker().empty(); });
       EXPECT_EQ(reply.broken_promise, "");
       EXPECT_EQ(reply.answer, expected);
       for (size_t i = 1; i < reply.chunk_times.size(); ++i) {

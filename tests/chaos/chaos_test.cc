@@ -7,11 +7,17 @@ namespace {
 constexpr int kSchedules = 2;
 constexpr int kEvents = 100;
 
-// Over shared memory: processes die, stop and come back.
-TEST(ChaosTest, Processes) {
-  Chaos chaos({.worker_flags = {}, .network = nullptr});
+void RunSchedules(Chaos chaos) {
   chaos.Run(FromEnvironment("BATON_TEST_SEED", 1),
             static_cast<int>(FromEnvironment("BATON_TEST_SCHEDULES", kSchedules)), kEvents);
+}
+
+// Over shared memory: processes die, stop and come back.
+TEST(ChaosTest, Processes) { RunSchedules(Chaos({})); }
+
+// Their own prompts and reservations compete for few slots and pages.
+TEST(ChaosTest, DecodeWorkersThatPrefillToo) {
+  RunSchedules(Chaos({.decode_flags = {"--role=both", "--max-sequences=4", "--pages=160"}}));
 }
 
 }  // namespace
