@@ -156,20 +156,20 @@ void DecodeEngine::AdmitLocal() {
   bool waits = false;
   for (auto& [age, job] : jobs_) {
     if (job->state != State::kWaiting) continue;
-    waits = !HasBatchSlot() || ReservationsFirst();
-    if (waits) break;
-    if (IsComputedByAnother(*job)) continue;
     const int tokens = job->sequence.pending_tokens() + 1;
-    if (!EnsurePages(job->sequence, tokens)) {
-      waits = !NeedsQuarantined(tokens);
-      if (waits) break;
+    if (NeedsQuarantined(tokens)) {
       unservable.push_back(age.key);
       continue;
     }
+    waits = !HasBatchSlot() || ReservationsFirst();
+    if (waits) break;
+    if (IsComputedByAnother(*job)) continue;
+    waits = !EnsurePages(job->sequence, tokens);
+    if (waits) break;
     parts_.metrics->cached_tokens.Increment(job->sequence.cached_tokens());
     job->state = State::kRunning;
     ++local_sequences_;
-    locals_turn_ = false;
+    EndLocalsTurn();
     TellLocalSequences();
   }
   SetLocalNext(waits && IsLocalsTurn());
@@ -182,11 +182,16 @@ bool DecodeEngine::ReservationsFirst() const {
   return parts_.receiver != nullptr && parts_.receiver->load().queued_first;
 }
 
+void DecodeEngine::EndLocalsTurn() {
+  locals_turn_ = false;
+  local_next_ = false;
+  if (parts_.receiver != nullptr) grants_seen_ = parts_.receiver->load().grants;
+}
+
 bool DecodeEngine::IsLocalsTurn() {
   if (parts_.receiver == nullptr) return true;
   const HandoffReceiver::Load load = parts_.receiver->load();
-  const bool granted = std::exchange(grants_seen_, load.grants) != load.grants;
-  if (granted || load.queued == 0) locals_turn_ = true;
+  if (load.grants != grants_seen_ || load.queued == 0) locals_turn_ = true;
   return locals_turn_;
 }
 

@@ -122,6 +122,7 @@ class DecodeEngine final : public Engine {
   bool ReservationsFirst() const;
   // Unless reservations wait, and none was granted since the last local prompt was admitted.
   bool IsLocalsTurn();
+  void EndLocalsTurn();
   bool NeedsQuarantined(int tokens) const;
   // The next slot and pages that become free are for a local prompt.
   void SetLocalNext(bool next);
@@ -157,7 +158,7 @@ class DecodeEngine final : public Engine {
   int local_sequences_ = 0;  // running ones that did not come through the receiver
   bool local_next_ = false;
   bool locals_turn_ = true;
-  uint64_t grants_seen_ = 0;
+  uint64_t grants_seen_ = 0;  // when the last local prompt was admitted
 };
 
 }  // namespace baton

@@ -30,7 +30,7 @@ struct DecodeOptions {
     set.Add("handoff-advertise", &worker.transport.advertise_address,
             "host:port that other workers are told (default: where it listens)");
     set.Add("max-bypass", &receiver.max_bypass,
-            "younger reservations, and prompts computed here, pass a waiting one this often, no more");
+            "younger reservations, and prompts computed here, pass a waiting one this often (prompts once at least)");
     set.Add("growth-watermark-pages", &receiver.growth_watermark_pages,
             "free pages that a new sequence must leave for running ones to grow into, at most");
   }

@@ -101,7 +101,7 @@ class HandoffReceiver {
     int revoking = 0;     // closed or given up, the writer's fence or its end is awaited
     int received = 0;     // received and not yet closed
     uint64_t grants = 0;  // so far
-    // Reservations wait that max_bypass local sequences have passed: none of these is to start now.
+    // A reservation waits that may not be passed once more: no local sequence is to start now.
     bool queued_first = false;
   };
   virtual Load load() const = 0;

@@ -83,7 +83,8 @@ void Receiver::Handle(const PeerChanged& changed, PageSource& pages, Actions* ou
 }
 
 void Receiver::Handle(const LocalSequences& local, PageSource&, Actions*) {
-  local_passes_ = AnyWaits() ? local_passes_ + std::max(0, local.count - local_.count) : 0;
+  const int started = std::max(0, local.count - local_.count);
+  if (const std::optional<AttemptKey> passed = OldestWaiting()) attempts_.at(*passed).bypassed += started;
   local_ = local;
 }
 
@@ -241,9 +242,9 @@ void Receiver::ForgetPeer(PeerId peer, const absl::Status& why, PageSource& page
 void Receiver::ServeQueue(PageSource& pages, Actions* out) {
   if (fifo_.empty()) return;
   RefuseUnservable(out);
-  if (local_.next && !queued_first()) return;
   int sequences = SequenceCount();
   for (size_t i = 0; i < fifo_.size() && sequences < config_.max_sequences;) {
+    if (local_.next && !queued_first()) break;
     const auto it = attempts_.find(fifo_[i]);
     if (Silent(it->second.peer)) {
       ++i;
@@ -290,7 +291,6 @@ bool Receiver::Grant(Attempts::iterator it, int leave, PageSource& pages, Action
   attempt.state = State::kGranted;
   streams_[StreamOf(it->first)] = it->first;
   attempt.bypassed = 0;
-  local_passes_ = 0;
   attempt.page_hashes.clear();
   attempt.granted = std::move(granted);
   attempt.writable.assign(attempt.wanted_pages().begin(), attempt.wanted_pages().end());
@@ -315,12 +315,16 @@ bool Receiver::Silent(PeerId peer) const {
   return it != silent_.end() && it->second;
 }
 
-bool Receiver::AnyWaits() const {
-  return std::any_of(fifo_.begin(), fifo_.end(),
-                     [this](const AttemptKey& key) { return !Silent(attempts_.at(key).peer); });
+std::optional<AttemptKey> Receiver::OldestWaiting() const {
+  const auto it = std::find_if(fifo_.begin(), fifo_.end(),
+                               [this](const AttemptKey& key) { return !Silent(attempts_.at(key).peer); });
+  return it == fifo_.end() ? std::nullopt : std::optional(*it);
 }
 
-bool Receiver::queued_first() const { return local_passes_ >= std::max(1, config_.max_bypass) && AnyWaits(); }
+bool Receiver::queued_first() const {
+  const std::optional<AttemptKey> oldest = OldestWaiting();
+  return oldest && attempts_.at(*oldest).bypassed >= std::max(1, config_.max_bypass);
+}
 
 bool Receiver::MayWrite(PeerId peer, StreamId stream, uint32_t first, uint32_t count) const {
   const auto of_stream = streams_.find(stream);

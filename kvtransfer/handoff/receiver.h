@@ -20,9 +20,9 @@
 //
 // Grants are all or nothing: the prompt's pages, one to grow into, and a batch slot, leaving some pages for the growth
 // of the sequences there are. One FIFO serves all writers; a reservation that fits may pass older ones that do not,
-// each of them max_bypass times at most. Reservations of silent peers neither advance nor hold others up. Local
-// sequences, those that do not come through here, pass them too and may say that they are next: then nothing is
-// granted, unless max_bypass of them have started since the last grant.
+// each of them max_bypass times at most. Local sequences, which do not come through here, may pass the oldest one
+// likewise, once at least, and may say that they are next: then nothing is granted but what may not be passed any more.
+// Reservations of silent peers neither advance nor hold others up.
 #pragma once
 
 #include <cstddef>
@@ -130,14 +130,14 @@ class Receiver {
 
   Counts counts() const;
   std::optional<State> state(const AttemptKey& key) const;
-  // Reservations wait that local sequences may not pass once more.
+  // The oldest reservation that waits may not be passed once more: no local sequence is to start.
   bool queued_first() const;
 
   bool operator==(const Receiver&) const = default;
   template <typename H>
   friend H AbslHashValue(H h, const Receiver& r) {
     return H::combine(std::move(h), r.attempts_, r.fifo_, r.silent_, r.seen_, r.local_.count, r.local_.next,
-                      r.local_passes_, r.draining_);
+                      r.draining_);
   }
 
  private:
@@ -146,7 +146,7 @@ class Receiver {
     State state = State::kOpen;
     PeerId peer{};                      // from queued on
     int tokens = 0;                     // from queued on
-    int bypassed = 0;                   // how often a younger one was granted while this waited
+    int bypassed = 0;                   // how often another one started while this waited
     std::vector<PageHash> page_hashes;  // while queued
     GrantedPages granted;               // while granted or revoking; the last page is not for the writer
     std::vector<PageId> writable;       // wanted_pages(), sorted
@@ -191,7 +191,7 @@ class Receiver {
   // False if the pages or the growth reserve are not there.
   bool Grant(Attempts::iterator it, int leave, PageSource& pages, Actions* out);
   bool Silent(PeerId peer) const;
-  bool AnyWaits() const;  // of a peer that is not silent
+  std::optional<AttemptKey> OldestWaiting() const;  // of a peer that is not silent
   bool Holds(const Attempt& a) const { return a.state == State::kGranted || a.state == State::kRevoking; }
   int64_t PagesNeeded(int tokens) const {
     return (int64_t{tokens} + config_.page_tokens - 1) / config_.page_tokens + 1;
@@ -208,7 +208,6 @@ class Receiver {
   std::map<PeerId, bool> silent_;           // the peers there are
   SeenAttempts seen_;
   LocalSequences local_;
-  int local_passes_ = 0;  // started since the last grant while reservations waited
   bool draining_ = false;
 };
 

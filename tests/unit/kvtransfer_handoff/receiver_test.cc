@@ -310,6 +310,38 @@ TEST_F(ReceiverTest, NothingIsGrantedBeforeALocalSequenceThatIsNext) {
   EXPECT_THAT(On(Receiver::LocalSequences{.count = 1, .next = false}), ElementsAre("1:Granted"));
 }
 
+TEST_F(ReceiverTest, AReservationIsPassedAFewTimesByWhatever) {
+  Reserving(kBob, 1, 2);                                        // 3 pages
+  EXPECT_THAT(Reserving(kAnn, 2, 7), ElementsAre("2:Queued"));  // 8 pages
+  On(Receiver::LocalSequences{.count = 1, .next = false});
+  EXPECT_FALSE(receiver_.queued_first());
+  EXPECT_THAT(Reserving(kBob, 3, 1), ElementsAre("3:Granted"));  // max_bypass is 2
+  EXPECT_TRUE(receiver_.queued_first());
+  EXPECT_THAT(Reserving(kBob, 4, 1), ElementsAre("4:Queued"));
+}
+
+TEST_F(ReceiverTest, HowOftenAReservationWasPassedEndsWithIt) {
+  Reserving(kBob, 1, 2);
+  Reserving(kAnn, 2, 7);
+  On(Receiver::LocalSequences{.count = 2, .next = false});
+  EXPECT_TRUE(receiver_.queued_first());
+  On(Receiver::Close{Key(2)});
+  EXPECT_FALSE(receiver_.queued_first());
+  EXPECT_THAT(Reserving(kAnn, 3, 7), ElementsAre("3:Queued"));
+  EXPECT_FALSE(receiver_.queued_first()) << "nothing has passed this one";
+}
+
+TEST_F(ReceiverTest, OnlyTheReservationThatMayNotBePassedComesBeforeALocalSequence) {
+  Reserving(kBob, 1, 9);  // all pages
+  for (uint64_t request = 2; request < 6; ++request) Reserving(kAnn, request, 1);
+  On(Receiver::LocalSequences{.count = 2, .next = true});
+  EXPECT_TRUE(receiver_.queued_first());
+  EXPECT_THAT(From(kBob, Aborted{Key(1), AbortReason::kFinished}), ElementsAre("1:finished", "2:Granted"));
+  EXPECT_FALSE(receiver_.queued_first());
+  EXPECT_THAT(On(Receiver::LocalSequences{.count = 3, .next = false}),
+              ElementsAre("3:Granted", "4:Granted", "5:Granted"));
+}
+
 TEST_F(ReceiverTest, LocalSequencesMayNotPassAReservationForEver) {
   Reserving(kBob, 1, 2);                                        // 3 pages
   EXPECT_THAT(Reserving(kAnn, 2, 7), ElementsAre("2:Queued"));  // 8 pages
