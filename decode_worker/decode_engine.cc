@@ -140,13 +140,10 @@ bool DecodeEngine::Tick() {
 
 // ---------------------------------------------------------------------------------------------------- admission, pages
 
-bool DecodeEngine::HasBatchSlot() const {
-  int taken = local_sequences_;
-  if (parts_.receiver != nullptr) {
-    const HandoffReceiver::Load load = parts_.receiver->load();
-    taken += load.granted + load.received;
-  }
-  return taken < limits_.max_sequences;
+bool DecodeEngine::LocalMayStart() const {
+  HandoffReceiver::Load load;
+  if (parts_.receiver != nullptr) load = parts_.receiver->load();
+  return local_sequences_ + load.granted + load.received < limits_.max_sequences && !load.queued_first;
 }
 
 // Prompts to be computed here start when their whole context and one page to grow into fit, oldest first. When slots or
@@ -161,7 +158,7 @@ void DecodeEngine::AdmitLocal() {
       unservable.push_back(age.key);
       continue;
     }
-    waits = !HasBatchSlot() || ReservationsFirst();
+    waits = !LocalMayStart();
     if (waits) break;
     if (IsComputedByAnother(*job)) continue;
     waits = !EnsurePages(job->sequence, tokens);
@@ -176,10 +173,6 @@ void DecodeEngine::AdmitLocal() {
   for (const AttemptKey& key : unservable) {
     Fail(key, v1::ATTEMPT_FAILURE_OVERLOADED, absl::ResourceExhaustedError("KV pages are in quarantine"));
   }
-}
-
-bool DecodeEngine::ReservationsFirst() const {
-  return parts_.receiver != nullptr && parts_.receiver->load().queued_first;
 }
 
 void DecodeEngine::EndLocalsTurn() {

@@ -116,10 +116,10 @@ class DecodeEngine final : public Engine {
 
   absl::Status CheckReceived(const Job& job, const ReceivedSequence& received) const;
   void Add(Attempt attempt, State state, std::shared_ptr<DecodeSink> sink);
-  bool HasBatchSlot() const;
+  // There is a batch slot, and no reservation that is to have it first.
+  bool LocalMayStart() const;
   bool EnsurePages(Sequence& sequence, int tokens);
   void AdmitLocal();
-  bool ReservationsFirst() const;
   // Unless reservations wait, and none was granted since the last local prompt was admitted.
   bool IsLocalsTurn();
   void EndLocalsTurn();
