@@ -19,31 +19,26 @@ bool IsSameProcess(const Identity& a, const Identity& b) {
   return a.boot_id == b.boot_id && a.pid_namespace == b.pid_namespace && a.pid == b.pid && a.start_time == b.start_time;
 }
 
-std::string_view AsPayload(const Identity& identity) {
-  return {reinterpret_cast<const char*>(&identity), sizeof(identity)};
+namespace {
+
+template <typename Struct>
+std::string_view BytesOf(const Struct& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof(value)};
 }
 
-std::optional<Identity> ParseIdentity(std::string_view payload) {
-  if (payload.size() != sizeof(Identity)) return std::nullopt;
-  Identity identity;
-  std::memcpy(&identity, payload.data(), sizeof(identity));
-  return identity;
+template <typename Struct>
+std::optional<Struct> StructOf(std::string_view payload) {
+  if (payload.size() != sizeof(Struct)) return std::nullopt;
+  Struct value;
+  std::memcpy(&value, payload.data(), sizeof(value));
+  return value;
 }
 
-std::string EncodeOffer(const RegionOffer& offer) {
-  const auto key_bytes = static_cast<uint32_t>(offer.remote_key.size());
-  std::string payload(reinterpret_cast<const char*>(&key_bytes), sizeof(key_bytes));
-  return payload + offer.remote_key + offer.worker_address;
-}
+}  // namespace
 
-std::optional<RegionOffer> ParseOffer(std::string_view payload) {
-  uint32_t key_bytes = 0;
-  if (payload.size() < sizeof(key_bytes)) return std::nullopt;
-  std::memcpy(&key_bytes, payload.data(), sizeof(key_bytes));
-  payload.remove_prefix(sizeof(key_bytes));
-  if (key_bytes == 0 || key_bytes >= payload.size()) return std::nullopt;
-  return RegionOffer{.remote_key = std::string(payload.substr(0, key_bytes)),
-                     .worker_address = std::string(payload.substr(key_bytes))};
-}
+std::string_view AsPayload(const Identity& identity) { return BytesOf(identity); }
+std::optional<Identity> ParseIdentity(std::string_view payload) { return StructOf<Identity>(payload); }
+std::string_view AsPayload(const RegionOffer& offer) { return BytesOf(offer); }
+std::optional<RegionOffer> ParseOffer(std::string_view payload) { return StructOf<RegionOffer>(payload); }
 
 }  // namespace baton

@@ -7,7 +7,7 @@
 //
 //   frame        payload                    a                 b
 //   identity     Identity
-//   offer        region key, address        address of it     (payload empty: no shared memory)
+//   offer        RegionOffer                                  (payload empty: no shared memory)
 //   ready                                   1: attached
 //   heartbeat
 //   message      part of a message          its length        offset of the part
@@ -52,7 +52,7 @@ struct FrameHeader {
 };
 static_assert(sizeof(FrameHeader) == 32 && std::is_trivially_copyable_v<FrameHeader>);
 
-inline constexpr uint32_t kFrameVersion = 1;
+inline constexpr uint32_t kFrameVersion = 2;
 // Payload of one frame: as much as fits UCX's segment (ucx_worker.cc) with the headers. Over tcp larger is faster.
 inline constexpr size_t kMaxPayloadBytes = 224 << 10;
 inline constexpr size_t kMaxGoodbyeBytes = 512;
@@ -64,13 +64,12 @@ std::optional<FrameHeader> ParseHeader(const void* bytes, size_t size);
 struct Identity {
   std::array<char, 40> boot_id{};  // of the running kernel
   uint64_t pid_namespace = 0;
-  uint64_t ipc_namespace = 0;
   uint64_t pid = 0;
   uint64_t start_time = 0;  // of the process, in the kernel's ticks: tells it from a later one with its pid
   uint64_t region_bytes = 0;
   uint64_t shares_memory = 0;  // 1: would use the shared memory path
 };
-static_assert(sizeof(Identity) == 88 && std::is_trivially_copyable_v<Identity>);
+static_assert(sizeof(Identity) == 80 && std::is_trivially_copyable_v<Identity>);
 
 // Whether two are of one process.
 bool IsSameProcess(const Identity& a, const Identity& b);
@@ -78,13 +77,15 @@ bool IsSameProcess(const Identity& a, const Identity& b);
 std::string_view AsPayload(const Identity& identity);
 std::optional<Identity> ParseIdentity(std::string_view payload);
 
-// How to reach a region through shared memory.
+// Where a process of the same host finds a region (shared_region.h).
 struct RegionOffer {
-  std::string remote_key;
-  std::string worker_address;
+  uint64_t fd = 0;  // of the process that offers it
+  uint64_t device = 0;
+  uint64_t inode = 0;
 };
+static_assert(sizeof(RegionOffer) == 24 && std::is_trivially_copyable_v<RegionOffer>);
 
-std::string EncodeOffer(const RegionOffer& offer);
+std::string_view AsPayload(const RegionOffer& offer);
 std::optional<RegionOffer> ParseOffer(std::string_view payload);
 
 }  // namespace baton

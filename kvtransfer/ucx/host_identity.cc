@@ -49,7 +49,6 @@ Identity LocalIdentity() {
   std::getline(file, boot_id);
   std::copy_n(boot_id.begin(), std::min(boot_id.size(), identity.boot_id.size()), identity.boot_id.begin());
   identity.pid_namespace = InodeOf("/proc/self/ns/pid");
-  identity.ipc_namespace = InodeOf("/proc/self/ns/ipc");
   identity.pid = static_cast<uint64_t>(getpid());
   identity.start_time = StartTime(identity.pid);
   return identity;
@@ -61,9 +60,6 @@ absl::Status CheckSameHost(const Identity& ours, const Identity& theirs) {
   }
   if (ours.pid_namespace != theirs.pid_namespace || ours.pid_namespace == 0 || theirs.start_time == 0) {
     return absl::FailedPreconditionError("the peer runs in another pid namespace: its death could not be seen");
-  }
-  if (ours.ipc_namespace != theirs.ipc_namespace || ours.ipc_namespace == 0) {
-    return absl::FailedPreconditionError("the peer runs in another IPC namespace");
   }
   return absl::OkStatus();
 }

@@ -14,7 +14,7 @@ namespace baton {
 // This process. Fields that the system does not tell are 0; the processes then do not share memory.
 Identity LocalIdentity();
 
-// OK if memory can be shared with `theirs` and its life can be watched: same kernel, same pid and IPC namespaces.
+// OK if memory can be shared with `theirs` and its life can be watched: same kernel, same pid namespace.
 // FAILED_PRECONDITION says what is missing.
 absl::Status CheckSameHost(const Identity& ours, const Identity& theirs);
 

@@ -12,7 +12,6 @@ namespace {
 constexpr size_t kMaxWaitingItems = 1 << 24;
 constexpr size_t kPumpBytes = 1 << 20;  // in one go: well under a millisecond
 constexpr size_t kMaxShmPutBytes = 256 << 10;
-constexpr int kMaxShmPutsInFlight = 32;
 
 }  // namespace
 
@@ -82,10 +81,9 @@ bool PutQueue::PumpFront(Stream& stream, size_t& budget) {
 // Sends the next part of a piece; false if too much is under way.
 bool PutQueue::PumpPiece(Stream& stream, Item& item, size_t& budget) {
   PutPiece& piece = item.piece;
-  const size_t bytes = std::min<size_t>({piece.bytes, budget, shm_ != nullptr ? kMaxShmPutBytes : kMaxPayloadBytes});
+  const size_t bytes = std::min<size_t>({piece.bytes, budget, shm_.has_value() ? kMaxShmPutBytes : kMaxPayloadBytes});
   if (bytes > 0) {
-    if (shm_ != nullptr) {
-      if (shm_->pending() >= kMaxShmPutsInFlight) return false;
+    if (shm_.has_value()) {
       shm_->Put(piece.remote_offset, piece.local, bytes);
     } else {
       if (!channel_->SendPut(item.stream, piece.remote_offset, piece.local, bytes)) return false;
@@ -100,19 +98,14 @@ bool PutQueue::PumpPiece(Stream& stream, Item& item, size_t& budget) {
 }
 
 bool PutQueue::PumpFlush(Stream& stream, Item& item) {
-  if (shm_ == nullptr) {
+  if (!shm_.has_value()) {
     channel_->Send(FrameType::kFlush, "", item.stream, std::exchange(stream.bytes_sent, 0));
     ++stream.flushing;
     flushing_.push_back(std::move(item));
     return true;
   }
-  if (!std::exchange(shm_flush_started_, true)) shm_->Flush();
-  if (shm_->pending() > 0) return false;
-  shm_flush_started_ = false;
   stream.bytes_sent = 0;
-  absl::Status status = std::exchange(stream.error, absl::OkStatus());
-  if (status.ok()) status = shm_->failure();
-  item.flush(status);
+  item.flush(std::exchange(stream.error, absl::OkStatus()));
   return true;
 }
 
@@ -143,10 +136,6 @@ void PutQueue::Stop() {
   }
   waiting_items_ = 0;
   turn_left_ = kTurnBytes;
-}
-
-void PutQueue::LetGo() {
-  if (shm_ != nullptr) shm_->Close();
 }
 
 void PutQueue::FailFlushes(const absl::Status& why) {

@@ -4,7 +4,7 @@
 // (Pump): a long put keeps neither heartbeats nor other streams or peers waiting. Two data paths:
 //   tcp   pieces travel as frames and the receiver writes them; a frame is copied as it leaves. A flush is a frame
 //         after them, and its answer.
-//   shm   pieces are written into the peer's mapped region (ShmPath).
+//   shm   pieces are copied into the peer's mapped region (PeerRegion); a flush has nothing to wait for.
 // I/O thread only.
 #pragma once
 
@@ -13,12 +13,12 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <memory>
+#include <optional>
 #include <span>
 
 #include "absl/status/status.h"
 #include "kvtransfer/transport.h"
-#include "kvtransfer/ucx/shm_path.h"
+#include "kvtransfer/ucx/shared_region.h"
 #include "kvtransfer/ucx/ucx_channel.h"
 
 namespace baton {
@@ -30,8 +30,8 @@ class PutQueue {
   explicit PutQueue(UcxChannel* channel) : channel_(channel) {}
 
   // Before the first put.
-  void UseSharedMemory(std::unique_ptr<ShmPath> path) { shm_ = std::move(path); }
-  bool uses_shared_memory() const { return shm_ != nullptr; }
+  void UseSharedMemory(PeerRegion region) { shm_ = std::move(region); }
+  bool uses_shared_memory() const { return shm_.has_value(); }
   void set_region_bytes(uint64_t bytes) { region_bytes_ = bytes; }
 
   void Put(StreamId stream, std::span<const PutPiece> pieces);
@@ -40,17 +40,15 @@ class PutQueue {
   // Does a part of what is waiting; true if it did anything.
   bool Pump();
   // While there is nothing else to do: makes later puts faster. True if it did anything.
-  bool Prepare() { return !given_up_ && shm_ != nullptr && shm_->Prefault(); }
+  bool Prepare() { return !given_up_ && shm_.has_value() && shm_->Prefault(); }
 
   // The peer says that everything of `stream` before its oldest flush has landed. False if no such flush was asked for.
   bool OnFlushed(StreamId stream);
 
   // The peer is given up: nothing that waits will be put. Flushes, also later ones, wait for FailFlushes.
   void Stop();
-  // After Stop: nothing reads local memory, and nothing writes to the peer's region, any more.
-  bool stopped() const { return shm_ == nullptr || shm_->pending() == 0; }
-  // After Stop, once stopped: unmaps the peer's region. Nothing of the shared memory path is in use when stopped again.
-  void LetGo();
+  // After Stop: unmaps the peer's region. Nothing reads local memory or writes to the region any more.
+  void LetGo() { shm_.reset(); }
   // Calls what waits for a flush.
   void FailFlushes(const absl::Status& why);
 
@@ -78,14 +76,13 @@ class PutQueue {
   void ForgetIfIdle(StreamId id);
 
   UcxChannel* const channel_;
-  std::unique_ptr<ShmPath> shm_;
+  std::optional<PeerRegion> shm_;
   uint64_t region_bytes_ = 0;
   std::deque<StreamId> turns_;     // of the streams with something that waits
   size_t turn_left_ = kTurnBytes;  // of the first one's
   size_t waiting_items_ = 0;
   std::deque<Item> flushing_;  // tcp: flushes that the peer has not answered; after Stop: all there are
   bool given_up_ = false;
-  bool shm_flush_started_ = false;
   std::map<StreamId, Stream> streams_;
 };
 

@@ -58,16 +58,12 @@ absl::StatusOr<std::unique_ptr<UcxNode>> UcxNode::Create(const TransportOptions&
     BATON_RETURN_IF_ERROR(node->poller_.Add(node->listener_->fd(), Poller::Trigger::kEdge));
   }
   BATON_ASSIGN_OR_RETURN(const std::string device, NetworkDevice(options, node->listener_.get()));
-  BATON_ASSIGN_OR_RETURN(node->outgoing_, UcxWorker::Create(UcxUse::kMessages, device));
-  BATON_ASSIGN_OR_RETURN(node->incoming_, UcxWorker::Create(UcxUse::kMessages, device));
+  BATON_ASSIGN_OR_RETURN(node->outgoing_, UcxWorker::Create(device));
+  BATON_ASSIGN_OR_RETURN(node->incoming_, UcxWorker::Create(device));
   BATON_ASSIGN_OR_RETURN(node->worker_address_, node->incoming_->Address());
   BATON_RETURN_IF_ERROR(node->poller_.Add(node->wake_->fd(), Poller::Trigger::kLevel));
   BATON_RETURN_IF_ERROR(node->poller_.Add(node->outgoing_->event_fd(), Poller::Trigger::kLevel));
   BATON_RETURN_IF_ERROR(node->poller_.Add(node->incoming_->event_fd(), Poller::Trigger::kLevel));
-  if (options.path == "shm" || (options.path == "auto" && UcxMayShareMemory())) {
-    BATON_ASSIGN_OR_RETURN(node->memory_, UcxWorker::Create(UcxUse::kMemory, /*device=*/""));
-    BATON_RETURN_IF_ERROR(node->poller_.Add(node->memory_->event_fd(), Poller::Trigger::kLevel));
-  }
   ucp_am_handler_param_t handler{};
   handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
   handler.id = kFrameHandlerId;
@@ -93,18 +89,20 @@ UcxNode::~UcxNode() {
 
 absl::StatusOr<TransportMemory> UcxNode::AllocateRegion(size_t bytes) {
   if (thread_.joinable()) return absl::FailedPreconditionError("regions must be allocated before the transport starts");
-  return region_owner().AllocateRegion(bytes);
+  BATON_ASSIGN_OR_RETURN(SharedRegion region, SharedRegion::Allocate(bytes));
+  regions_.push_back(std::move(region));
+  return regions_.back().memory();
 }
 
 absl::Status UcxNode::Start(TransportEvents* events) {
   if (thread_.joinable()) return absl::FailedPreconditionError("the transport was started before");
   Identity identity = LocalIdentity();
-  identity.region_bytes = region_owner().region().bytes;
-  identity.shares_memory = memory_ != nullptr ? 1 : 0;
+  const SharedRegion* const region = regions_.empty() ? nullptr : regions_.data();
+  identity.region_bytes = region == nullptr ? 0 : region->memory().bytes;
+  identity.shares_memory = options_.path == "shm" || (options_.path == "auto" && UcxMayShareMemory()) ? 1 : 0;
   context_.emplace(UcxPeerContext{
       .options = options_,
-      .memory = memory_.get(),
-      .region = region_owner().region(),
+      .region = region,
       .events = events,
       .identity = identity,
       .watch = [this](int fd) { static_cast<void>(poller_.Add(fd, Poller::Trigger::kEdge).ok()); },
@@ -166,10 +164,7 @@ void UcxNode::CloseAll() {
   advance_until(SteadyClock::now() + kCloseTimeout / 4, [this] { return peers_.empty(); });
   for (const auto& [id, peer] : peers_) peer->Abort();
   advance_until(SteadyClock::now() + kCloseTimeout, [&] { return std::all_of(peers_.begin(), peers_.end(), drained); });
-  if (!std::all_of(peers_.begin(), peers_.end(), drained)) {
-    outgoing_->Abandon();
-    if (memory_ != nullptr) memory_->Abandon();
-  }
+  if (!std::all_of(peers_.begin(), peers_.end(), drained)) outgoing_->Abandon();
   peers_.clear();
   by_session_.clear();
   lookups_.clear();
@@ -179,7 +174,6 @@ bool UcxNode::RunOnce() {
   bool worked = false;
   for (int i = 0; i < kProgressBatch && incoming_->Progress(); ++i) worked = true;
   worked |= outgoing_->Progress();
-  if (memory_ != nullptr) worked |= memory_->Progress();
   wake_->Drain();
   worked |= tasks_->RunDue();
   if (std::exchange(check_descriptors_, false)) CheckDescriptors();
@@ -188,7 +182,7 @@ bool UcxNode::RunOnce() {
 }
 
 void UcxNode::SleepUntil(SteadyTime deadline) {
-  if (!incoming_->Arm() || !outgoing_->Arm() || (memory_ != nullptr && !memory_->Arm())) return;
+  if (!incoming_->Arm() || !outgoing_->Arm()) return;
   poller_.WaitUntil(deadline);
   check_descriptors_ = true;
 }

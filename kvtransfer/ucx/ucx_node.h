@@ -26,6 +26,7 @@
 #include "kvtransfer/ucx/event_fd.h"
 #include "kvtransfer/ucx/introduction.h"
 #include "kvtransfer/ucx/poller.h"
+#include "kvtransfer/ucx/shared_region.h"
 #include "kvtransfer/ucx/socket_address.h"
 #include "kvtransfer/ucx/ucx_peer.h"
 #include "kvtransfer/ucx/ucx_worker.h"
@@ -70,7 +71,6 @@ class UcxNode {
                               const ucp_am_recv_param_t* params);
 
   void Run();
-  UcxWorker& region_owner() const { return memory_ != nullptr ? *memory_ : *outgoing_; }
 
   // One round of everything; false if there was nothing to do.
   bool RunOnce();
@@ -102,8 +102,9 @@ class UcxNode {
   // One to send and one to receive: see UcxChannel.
   std::unique_ptr<UcxWorker> outgoing_;
   std::unique_ptr<UcxWorker> incoming_;
-  std::unique_ptr<UcxWorker> memory_;  // null: this side does without shared memory
-  std::string worker_address_;         // of incoming_
+  std::string worker_address_;  // of incoming_
+  // Pointers stay valid: nothing is added once the transport has started.
+  std::vector<SharedRegion> regions_;
   std::unique_ptr<IntroductionListener> listener_;
   std::optional<UcxPeerContext> context_;
   std::optional<StallDetector> stalls_;

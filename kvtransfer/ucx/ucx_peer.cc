@@ -64,7 +64,7 @@ void UcxPeer::OnNegotiation(const FrameHeader& header, std::string_view payload)
     case FrameType::kIdentity:
       return OnIdentity(payload);
     case FrameType::kOffer:
-      return OnOffer(header, payload);
+      return OnOffer(payload);
     case FrameType::kReady:
       return OnReady(header);
     default:
@@ -81,7 +81,7 @@ void UcxPeer::OnIdentity(std::string_view payload) {
   absl::StatusOr<RegionOffer> offer = MakeOffer(*theirs_);
   if (offer.ok()) {
     offered_ = true;
-    channel_->Send(FrameType::kOffer, EncodeOffer(*offer), reinterpret_cast<uint64_t>(context_->region.data));
+    channel_->Send(FrameType::kOffer, std::string(AsPayload(*offer)));
   } else {
     no_shared_memory_ = offer.status();
     channel_->Send(FrameType::kOffer);
@@ -90,29 +90,27 @@ void UcxPeer::OnIdentity(std::string_view payload) {
 
 // Only to a peer whose death we will see, because nothing else ends its access.
 absl::StatusOr<RegionOffer> UcxPeer::MakeOffer(const Identity& theirs) {
-  if (context_->memory == nullptr || theirs.shares_memory == 0) {
+  if (context_->identity.shares_memory == 0 || theirs.shares_memory == 0) {
     return absl::FailedPreconditionError("shared memory is turned off");
   }
   BATON_RETURN_IF_ERROR(CheckSameHost(context_->identity, theirs));
   BATON_ASSIGN_OR_RETURN(process_, ProcessWatch::Open(theirs.pid, theirs.start_time));
   context_->watch(process_->fd());
-  RegionOffer offer;
-  BATON_ASSIGN_OR_RETURN(offer.remote_key, context_->memory->RegionKey());
-  BATON_ASSIGN_OR_RETURN(offer.worker_address, context_->memory->Address());
-  return offer;
+  if (context_->region == nullptr) return absl::FailedPreconditionError("no region is registered");
+  return context_->region->offer();
 }
 
-void UcxPeer::OnOffer(const FrameHeader& header, std::string_view payload) {
+void UcxPeer::OnOffer(std::string_view payload) {
   if (!theirs_.has_value() || ready_sent_) return OnUnexpected("an offer out of order");
-  if (!payload.empty() && context_->memory != nullptr) {
+  if (!payload.empty() && context_->identity.shares_memory != 0) {
     const std::optional<RegionOffer> offer = ParseOffer(payload);
     if (!offer.has_value()) return OnUnexpected("a malformed offer");
-    absl::StatusOr<std::unique_ptr<ShmPath>> path =
-        ShmPath::Attach(context_->memory->handle(), *offer, header.a, theirs_->region_bytes);
-    if (path.ok()) {
-      puts_.UseSharedMemory(*std::move(path));
+    absl::StatusOr<PeerRegion> region =
+        PeerRegion::Map(static_cast<pid_t>(theirs_->pid), *offer, theirs_->region_bytes);
+    if (region.ok()) {
+      puts_.UseSharedMemory(*std::move(region));
     } else {
-      no_shared_memory_ = path.status();
+      no_shared_memory_ = region.status();
     }
   }
   const bool has_region = theirs_->region_bytes > 0;
@@ -211,7 +209,7 @@ void UcxPeer::OnMessagePart(const FrameHeader& header, std::string_view part) {
 
 // The write happens here and nowhere else: once we are leaving, nothing of the peer lands.
 void UcxPeer::OnPut(const FrameHeader& header, std::string_view data) {
-  const TransportMemory region = context_->region;
+  const TransportMemory region = context_->region == nullptr ? TransportMemory{} : context_->region->memory();
   const bool inside = data.size() <= region.bytes && header.b <= region.bytes - data.size();
   if (data.empty() || !inside) return OnUnexpected("a write outside of our region");
   if (context_->events == nullptr || !context_->events->AllowWrite(id_, header.a, header.b, data.size())) {
@@ -325,13 +323,13 @@ bool UcxPeer::AdvanceLeaving(SteadyTime now) {
     CheckProcess();  // a dead peer is revoked at once
     if (!RevokedIsProven()) SetState(PeerState::kGivenUp, why_);
   }
-  if (!let_go_ && puts_.stopped()) {
+  if (!let_go_) {
     if (puts_.uses_shared_memory()) context_->let_go(*theirs_, session());
     puts_.LetGo();
     let_go_ = worked = true;
     if (context_->events != nullptr) puts_.FailFlushes(why_);
   }
-  if (!goodbye_sent_ && let_go_ && puts_.stopped()) {
+  if (!goodbye_sent_) {
     channel_->Send(FrameType::kGoodbye, std::string(FromAbsl(why_.message()).substr(0, kMaxGoodbyeBytes)));
     goodbye_sent_ = worked = true;
   }
@@ -339,7 +337,7 @@ bool UcxPeer::AdvanceLeaving(SteadyTime now) {
     channel_->Close();
     worked = true;
   }
-  if (!drained() || !let_go_ || !RevokedIsProven()) return worked;
+  if (!drained() || !RevokedIsProven()) return worked;
   phase_ = Phase::kGone;
   const ConnectDone done = std::exchange(connected_, nullptr);
   if (context_->events == nullptr) return true;

@@ -7,8 +7,8 @@
 //   gone          revoked is proven                         -
 //
 // Negotiation: the client sends its identity, the server answers with its own; each side, having the other's, sends an
-// offer; having the other's offer, ready. An offer holds the key of our region if the peer may write it through shared
-// memory; ready says whether we attached to theirs.
+// offer; having the other's offer, ready. An offer says where our region is if the peer may write it through shared
+// memory; ready says whether we mapped theirs.
 //
 // Leaving. We stop our puts, let go of the peer's memory, say goodbye and wait a little for the peer's goodbye. Then:
 //   the peer never had our region mapped: the connection is closed, nothing it sends is taken any more: revoked.
@@ -38,16 +38,15 @@
 #include "kvtransfer/ucx/frame.h"
 #include "kvtransfer/ucx/host_identity.h"
 #include "kvtransfer/ucx/put_queue.h"
+#include "kvtransfer/ucx/shared_region.h"
 #include "kvtransfer/ucx/ucx_channel.h"
-#include "kvtransfer/ucx/ucx_worker.h"
 
 namespace baton {
 
 // What a peer needs of the node that owns it.
 struct UcxPeerContext {
   const TransportOptions& options;
-  UcxWorker* memory = nullptr;        // null: no shared memory
-  TransportMemory region;             // ours
+  const SharedRegion* region = nullptr;  // ours, which peers write to; null: none
   TransportEvents* events = nullptr;  // null while the transport is being destroyed: nobody is told anything any more
   Identity identity;                  // ours
   std::function<void(int fd)> watch;  // has CheckProcess called when `fd` is readable
@@ -72,7 +71,7 @@ class UcxPeer {
   bool open() const { return phase_ == Phase::kOpen; }
   bool gone() const { return phase_ == Phase::kGone; }
   // Nothing of it is in use by UCX: it may be destroyed before it is gone.
-  bool drained() const { return channel_->drained() && puts_.stopped(); }
+  bool drained() const { return channel_->drained(); }
 
   void OnFrame(const FrameHeader& header, std::string_view payload);
   // The peer says so through another connection.
@@ -105,7 +104,7 @@ class UcxPeer {
   void OnNegotiation(const FrameHeader& header, std::string_view payload);
   void OnOpenFrame(const FrameHeader& header, std::string_view payload);
   void OnIdentity(std::string_view payload);
-  void OnOffer(const FrameHeader& header, std::string_view payload);
+  void OnOffer(std::string_view payload);
   void OnReady(const FrameHeader& header);
   void OnMessagePart(const FrameHeader& header, std::string_view part);
   void OnPut(const FrameHeader& header, std::string_view data);
@@ -136,7 +135,7 @@ class UcxPeer {
   std::optional<ProcessWatch> process_;
   bool process_dead_ = false;
   absl::Status no_shared_memory_;  // why we do not offer our region, or could not map theirs
-  bool offered_ = false;           // our region's key was sent and the peer has not declined it
+  bool offered_ = false;           // our region was offered and the peer has not declined it
   bool ready_sent_ = false;
   bool ready_received_ = false;
 

@@ -1,12 +1,13 @@
 // The Transport between processes, over UCX: messages over tcp, data over tcp or shared memory.
 //
-// With a peer on the same host (same pid and IPC namespaces) puts go straight into its region, mapped through UCX
-// ("ucx:shm"); else they travel as messages that the receiver copies to where they belong, after it asked AllowWrite
+// With a peer on the same host, in the same pid namespace, puts go straight into its region, which is mapped here
+// ("ucx:shm", shared_region.h); else they travel as messages that the receiver copies to where they belong, after it
+// asked AllowWrite
 // ("ucx:tcp"). TransportOptions::path forces either. On shared memory the peer's process can write anywhere in the
 // region until it lets go or dies; it must be trusted as far as the secret reaches.
 //
 // UCX is configured from within (ucx_worker.cc). Of what users set in the environment UCX_NET_DEVICES, UCX_LOG_LEVEL
-// and UCX_HANDLE_ERRORS count, and a UCX_TLS without a name of shared memory keeps it out.
+// and UCX_HANDLE_ERRORS count, and a UCX_TLS that names no shared memory turns that path off.
 #pragma once
 
 #include <memory>

@@ -3,6 +3,7 @@
 #include <ucs/config/global_opts.h>
 
 #include <cstdlib>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -34,7 +35,7 @@ struct Setting {
   const char* value;
 };
 // What the code relies on, whatever the environment says.
-constexpr Setting kMessageSettings[] = {
+constexpr Setting kSettings[] = {
     {"TLS", "tcp"},
     // A frame travels as one fragment (frame.h) that leaves at once: the receiver copies it once, to where it belongs.
     {"TX_SEG_SIZE", "256k"},
@@ -51,15 +52,11 @@ constexpr Setting kMessageSettings[] = {
     // We send heartbeats of our own; a stopped peer on shared memory must find its connection when it returns.
     {"KEEPALIVE_INTERVAL", "inf"},
 };
-constexpr Setting kMemorySettings[] = {{"TLS", "posix,sysv"}};
 
-absl::Status Configure(UcxUse use, const std::string& device, ucp_config_t* config) {
-  std::vector<Setting> settings(std::begin(kMemorySettings), std::end(kMemorySettings));
-  if (use == UcxUse::kMessages) {
-    settings.assign(std::begin(kMessageSettings), std::end(kMessageSettings));
-    const bool chosen_by_user = UserSetting("UCX_NET_DEVICES") != nullptr;
-    if (!device.empty() && !chosen_by_user) settings.push_back({"NET_DEVICES", device.c_str()});
-  }
+absl::Status Configure(const std::string& device, ucp_config_t* config) {
+  std::vector<Setting> settings(std::begin(kSettings), std::end(kSettings));
+  const bool chosen_by_user = UserSetting("UCX_NET_DEVICES") != nullptr;
+  if (!device.empty() && !chosen_by_user) settings.push_back({"NET_DEVICES", device.c_str()});
   for (const Setting& setting : settings) {
     const ucs_status_t status = ucp_config_modify(config, setting.name, setting.value);
     if (status != UCS_OK) return UcxError(status, absl::StrCat("setting UCX's ", setting.name));
@@ -67,17 +64,17 @@ absl::Status Configure(UcxUse use, const std::string& device, ucp_config_t* conf
   return absl::OkStatus();
 }
 
-absl::StatusOr<ucp_context_h> CreateContext(UcxUse use, const std::string& device) {
+absl::StatusOr<ucp_context_h> CreateContext(const std::string& device) {
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
   if (status != UCS_OK) return UcxError(status, "reading the UCX configuration");
-  if (absl::Status applied = Configure(use, device, config); !applied.ok()) {
+  if (absl::Status applied = Configure(device, config); !applied.ok()) {
     ucp_config_release(config);
     return applied;
   }
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
-  params.features = UCP_FEATURE_WAKEUP | (use == UcxUse::kMemory ? UCP_FEATURE_RMA : UCP_FEATURE_AM);
+  params.features = UCP_FEATURE_WAKEUP | UCP_FEATURE_AM;
   params.name = "baton";
   ucp_context_h context = nullptr;
   status = ucp_init(&params, config, &context);
@@ -115,10 +112,10 @@ bool UcxMayShareMemory() {
   return false;
 }
 
-absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Create(UcxUse use, const std::string& device) {
+absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Create(const std::string& device) {
   ConfigureLibrary();
   std::unique_ptr<UcxWorker> worker(new UcxWorker);
-  BATON_ASSIGN_OR_RETURN(worker->context_, CreateContext(use, device));
+  BATON_ASSIGN_OR_RETURN(worker->context_, CreateContext(device));
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
@@ -132,46 +129,10 @@ absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Create(UcxUse use, const s
 UcxWorker::~UcxWorker() {
   if (abandoned_) return;
   if (worker_ != nullptr) ucp_worker_destroy(worker_);
-  for (const Region& region : regions_) ucp_mem_unmap(context_, region.handle);
   if (context_ != nullptr) ucp_cleanup(context_);
 }
 
-void UcxWorker::Abandon() {
-  // Still referred to, so that a leak checker knows of it.
-  static auto* const abandoned = new std::vector<std::vector<Region>>;
-  abandoned->push_back(regions_);
-  abandoned_ = true;
-}
-
-absl::StatusOr<TransportMemory> UcxWorker::AllocateRegion(size_t bytes) {
-  if (bytes == 0) return absl::InvalidArgumentError("a region of 0 bytes was asked for");
-  ucp_mem_map_params_t params{};
-  params.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
-  params.length = bytes;
-  params.flags = UCP_MEM_MAP_ALLOCATE;
-  ucp_mem_h handle = nullptr;
-  const ucs_status_t status = ucp_mem_map(context_, &params, &handle);
-  if (status != UCS_OK) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("no memory for a region of ", bytes, " bytes: ", ucs_status_string(status)));
-  }
-  ucp_mem_attr_t attributes{};
-  attributes.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS | UCP_MEM_ATTR_FIELD_LENGTH;
-  ucp_mem_query(handle, &attributes);
-  regions_.push_back({.handle = handle, .memory = {.data = attributes.address, .bytes = bytes}});
-  return regions_.back().memory;
-}
-
-absl::StatusOr<std::string> UcxWorker::RegionKey() const {
-  if (regions_.empty()) return absl::FailedPreconditionError("no region is registered");
-  void* buffer = nullptr;
-  size_t bytes = 0;
-  const ucs_status_t status = ucp_rkey_pack(context_, regions_[0].handle, &buffer, &bytes);
-  if (status != UCS_OK) return UcxError(status, "packing the region's key");
-  std::string key(static_cast<const char*>(buffer), bytes);
-  ucp_rkey_buffer_release(buffer);
-  return key;
-}
+void UcxWorker::Abandon() { abandoned_ = true; }
 
 absl::StatusOr<std::string> UcxWorker::Address() const {
   ucp_address_t* address = nullptr;
