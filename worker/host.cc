@@ -9,11 +9,13 @@
 #include "common/clock.h"
 #include "common/ids.h"
 #include "common/log.h"
+#include "common/memory_headroom.h"
 #include "common/status_macros.h"
 #include "engine/formats/generation_config.h"
 #include "engine/formats/model_folder.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "kvtransfer/factory/create_transport.h"
+#include "worker/orphaned_memory.h"
 
 namespace baton {
 namespace {
@@ -49,6 +51,17 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const WorkerOptions& options) {
   return Model::Load(options.model, model_options);
 }
 
+// The pool takes its memory at once: a worker that the kernel kills for it would say nothing.
+absl::Status CheckKvMemory(std::string_view option, uint64_t bytes) {
+  return OfOption(option, ReadMemoryHeadroom().Check(bytes));
+}
+
+void RemoveOrphans() {
+  for (const OrphanedFile& file : RemoveOrphanedMemory()) {
+    Log(LogLevel::kWarning, "worker.removed_orphaned_memory", {{"file", file.path}, {"bytes", file.bytes}});
+  }
+}
+
 }  // namespace
 
 std::string RoleName(v1::WorkerRole role) {
@@ -68,7 +81,9 @@ WorkerHost::WorkerHost(const WorkerOptions& options, v1::WorkerRole role)
 absl::StatusOr<std::unique_ptr<WorkerHost>> WorkerHost::Create(const WorkerOptions& options, v1::WorkerRole role,
                                                                bool with_transport) {
   auto host = std::unique_ptr<WorkerHost>(new WorkerHost(options, role));
-  // Cheap refusals first: a port in use is known before a large model is read.
+  RemoveOrphans();
+  // Cheap refusals first: a port in use or too much memory is known before a large model is read.
+  if (options.pages == 0) BATON_RETURN_IF_ERROR(CheckKvMemory("kv-memory", options.kv_memory.bytes));
   BATON_RETURN_IF_ERROR(OfOption("listen", CheckCanListen(options.listen)));
   BATON_ASSIGN_OR_RETURN(host->metrics_server_,
                          OfOption("metrics-listen", MetricsServer::Start(options.metrics_listen)));
@@ -103,6 +118,8 @@ absl::Status WorkerHost::CreatePool(bool with_transport) {
                                                    " pages of ", layout.page_bytes(), " bytes, expected 1 to ",
                                                    kMaxPages));
   }
+  // The weights have taken their memory meanwhile.
+  BATON_RETURN_IF_ERROR(CheckKvMemory(options_.pages > 0 ? "pages" : "kv-memory", pages * layout.page_bytes()));
   PoolAllocator allocator;
   if (with_transport) {
     BATON_ASSIGN_OR_RETURN(transport_, CreateTransport(options_.transport));

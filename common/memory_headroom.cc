@@ -1,0 +1,118 @@
+#include "common/memory_headroom.h"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace baton {
+namespace {
+
+constexpr uint64_t kNoLimit = uint64_t{1} << 60;  // cgroup v1 says nearly 2^63 for none
+
+// The names of one version's files in a cgroup's folder.
+struct Controller {
+  const char* folder;
+  const char* limit;
+  const char* usage;
+  const char* inactive_cache;  // fields of memory.stat, children included
+  const char* active_cache;
+};
+constexpr Controller kV1 = {"/sys/fs/cgroup/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes",
+                            "total_inactive_file", "total_active_file"};
+constexpr Controller kV2 = {"/sys/fs/cgroup", "/memory.max", "/memory.current", "inactive_file", "active_file"};
+
+std::optional<uint64_t> ReadNumber(const std::string& path) {
+  std::ifstream file(path);
+  uint64_t value = 0;
+  return file >> value ? std::optional(value) : std::nullopt;  // also for "max"
+}
+
+// The number behind `key` in a file of "key value" lines.
+uint64_t ReadField(const std::string& path, const std::string& key) {
+  std::ifstream file(path);
+  std::string name;
+  uint64_t value = 0;
+  while (file >> name >> value) {
+    if (name == key) return value;
+    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return 0;
+}
+
+std::optional<uint64_t> LeftIn(const std::string& folder, const Controller& controller) {
+  const std::optional<uint64_t> limit = ReadNumber(folder + controller.limit);
+  const std::optional<uint64_t> usage = ReadNumber(folder + controller.usage);
+  if (!limit.has_value() || !usage.has_value() || *limit >= kNoLimit) return std::nullopt;
+  const std::string stat = folder + "/memory.stat";
+  const uint64_t cache = ReadField(stat, controller.inactive_cache) + ReadField(stat, controller.active_cache);
+  const uint64_t used = *usage - std::min(*usage, cache);
+  return *limit - std::min(*limit, used);
+}
+
+void Lower(std::optional<uint64_t>& bound, std::optional<uint64_t> other) {
+  if (other.has_value()) bound = std::min(bound.value_or(*other), *other);
+}
+
+// The least that is left in the group `path` and those above it. A container may see its group as the root: folders
+// that do not exist are passed over.
+std::optional<uint64_t> LeftOnTheWayUp(const std::string& root, std::string path, const Controller& controller) {
+  std::optional<uint64_t> left;
+  while (true) {
+    Lower(left, LeftIn(absl::StrCat(root, controller.folder, path), controller));
+    if (path.empty()) return left;
+    path.resize(path.rfind('/'));
+  }
+}
+
+std::optional<uint64_t> CgroupBytes(const std::string& root) {
+  std::optional<uint64_t> left;
+  std::ifstream file(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {  // "4:memory:/path" (v1), "0::/path" (v2)
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    std::string path = line.substr(second + 1);
+    if (path.empty() || path.front() != '/') continue;
+    if (path.back() == '/') path.pop_back();
+    if (controllers == ",,") Lower(left, LeftOnTheWayUp(root, path, kV2));
+    if (controllers.find(",memory,") != std::string::npos) Lower(left, LeftOnTheWayUp(root, path, kV1));
+  }
+  return left;
+}
+
+std::string InGib(uint64_t bytes) {
+  return absl::StrFormat("%d bytes (%.2f GiB)", bytes, static_cast<double>(bytes) / (1 << 30));
+}
+
+}  // namespace
+
+absl::Status MemoryHeadroom::Check(uint64_t bytes) const {
+  const uint64_t machine = machine_bytes.value_or(bytes);
+  const uint64_t cgroup = cgroup_bytes.value_or(bytes);
+  if (bytes <= std::min(machine, cgroup)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(InGib(bytes),
+                                                   " of memory are asked for; available on this machine: ",
+                                                   machine_bytes.has_value() ? InGib(*machine_bytes) : "unknown",
+                                                   "; left under the limit of this process's cgroup: ",
+                                                   cgroup_bytes.has_value() ? InGib(*cgroup_bytes) : "no limit"));
+}
+
+MemoryHeadroom ReadMemoryHeadroom(const std::string& root) {
+  MemoryHeadroom headroom;
+  std::ifstream meminfo(root + "/proc/meminfo");
+  for (std::string line; std::getline(meminfo, line);) {
+    std::istringstream fields(line);
+    std::string name;
+    uint64_t kib = 0;
+    if (fields >> name >> kib && name == "MemAvailable:") headroom.machine_bytes = kib << 10;
+  }
+  headroom.cgroup_bytes = CgroupBytes(root);
+  return headroom;
+}
+
+}  // namespace baton
