@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "baton/v1/inference.pb.h"
-#include "engine/tokenizer/conversation.h"
+#include "text/chat/conversation.h"
 
 namespace CLI {
 class App;

@@ -9,7 +9,7 @@
 #include "cli/answer_text.h"
 #include "cli/utf8.h"
 #include "common/strings.h"
-#include "engine/tokenizer/utf8.h"
+#include "text/utf8.h"
 
 namespace baton {
 namespace {

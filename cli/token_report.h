@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cli/console.h"
-#include "engine/tokenizer/tokenizer.h"
 #include "engine/types.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace baton {
 

@@ -10,6 +10,9 @@
 
 namespace baton {
 
+// An index into a model's vocabulary. Plain int32 so that protobuf's repeated fields are spans of it.
+using TokenId = int32_t;
+
 // 128 random bits, drawn by the router per request. A client's own label is never one.
 struct RequestId {
   uint64_t high = 0;

@@ -6,10 +6,9 @@
 #include <optional>
 #include <string_view>
 
-namespace baton {
+#include "common/ids.h"  // TokenId
 
-// An index into the vocabulary. Plain int32 so that protobuf's repeated fields are spans of it.
-using TokenId = int32_t;
+namespace baton {
 
 // An index into a worker's page pool.
 enum class PageId : uint32_t {};

@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "baton/v1/inference.pb.h"
-#include "engine/tokenizer/conversation.h"
+#include "text/chat/conversation.h"
 
 namespace baton::router {
 

@@ -6,8 +6,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "engine/tokenizer/model_assets.h"
 #include "router/placer.h"
+#include "text/assets/model_assets.h"
 
 namespace baton::router {
 

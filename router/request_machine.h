@@ -35,11 +35,11 @@
 #include "absl/time/time.h"
 #include "baton/v1/inference.pb.h"
 #include "baton/v1/worker.pb.h"
-#include "engine/tokenizer/tokenizer.h"
 #include "router/attempt_end.h"
 #include "router/placer.h"
 #include "router/request_spec.h"
 #include "router/text_assembler.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace baton::router {
 

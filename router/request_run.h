@@ -19,12 +19,12 @@
 #include "baton/v1/worker.pb.h"
 #include "common/ids.h"
 #include "engine/kv/page_hash.h"
-#include "engine/tokenizer/model_assets.h"
 #include "router/placer.h"
 #include "router/request_machine.h"
 #include "router/request_spec.h"
 #include "router/strand.h"
 #include "router/timer.h"
+#include "text/assets/model_assets.h"
 
 namespace baton::router {
 

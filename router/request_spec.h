@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "baton/v1/inference.pb.h"
 #include "baton/v1/worker.pb.h"
-#include "engine/tokenizer/model_assets.h"
 #include "engine/types.h"
+#include "text/assets/model_assets.h"
 
 namespace baton::router {
 

@@ -25,11 +25,11 @@
 #include "absl/time/time.h"
 #include "baton/v1/inference.pb.h"
 #include "baton/v1/worker.pb.h"
-#include "engine/tokenizer/model_assets.h"
 #include "router/known_pages.h"
 #include "router/placement.h"
 #include "router/placer.h"
 #include "router/request_spec.h"
+#include "text/assets/model_assets.h"
 
 namespace baton::router {
 

@@ -16,7 +16,7 @@
 #include "baton/v1/worker.grpc.pb.h"
 #include "common/mutex.h"
 #include "engine/kv/page_journal.h"
-#include "engine/tokenizer/asset_files.h"
+#include "text/assets/asset_files.h"
 #include "worker/event_stream.h"
 
 namespace baton {

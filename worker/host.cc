@@ -11,10 +11,10 @@
 #include "common/log.h"
 #include "common/memory_headroom.h"
 #include "common/status_macros.h"
-#include "engine/formats/generation_config.h"
 #include "engine/formats/model_folder.h"
-#include "engine/tokenizer/tokenizer.h"
 #include "kvtransfer/factory/create_transport.h"
+#include "text/assets/generation_config.h"
+#include "text/tokenizer/tokenizer.h"
 #include "worker/orphaned_memory.h"
 
 namespace baton {

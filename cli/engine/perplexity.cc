@@ -12,8 +12,8 @@
 #include "common/strings.h"
 #include "engine/formats/model_folder.h"
 #include "engine/kv/page_pool.h"
-#include "engine/tokenizer/asset_files.h"
-#include "engine/tokenizer/tokenizer.h"
+#include "text/assets/asset_files.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace baton {
 namespace {

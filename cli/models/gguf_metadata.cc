@@ -6,15 +6,15 @@
 #include <utility>
 #include <variant>
 
+#include "common/json.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
-#include "engine/formats/generation_config.h"
 #include "engine/formats/gguf_conventions.h"
 #include "engine/formats/gguf_pre_tokenizers.h"
-#include "engine/formats/json.h"
 #include "engine/formats/rope_factors.h"
-#include "engine/tokenizer/tokenizer.h"
-#include "engine/tokenizer/tokenizer_config.h"
+#include "text/assets/generation_config.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer_config.h"
 
 namespace baton {
 namespace {

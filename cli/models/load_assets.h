@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "engine/tokenizer/model_assets.h"
+#include "text/assets/model_assets.h"
 
 namespace baton {
 

@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "common/strings.h"
-#include "engine/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/byte_alphabet.h"
 
 namespace baton {
 namespace {

@@ -2,13 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/json.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
 #include "engine/formats/file.h"
-#include "engine/formats/generation_config.h"
 #include "engine/formats/gguf_convert.h"
 #include "engine/formats/gguf_model.h"
-#include "engine/formats/json.h"
+#include "text/assets/generation_config.h"
 
 namespace baton {
 namespace {

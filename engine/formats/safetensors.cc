@@ -5,9 +5,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "common/json.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
-#include "engine/formats/json.h"
 
 namespace baton {
 namespace {

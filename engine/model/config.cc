@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/json.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
-#include "engine/formats/json.h"
 
 namespace baton {
 namespace {

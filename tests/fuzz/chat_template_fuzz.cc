@@ -1,8 +1,8 @@
 // Chat templates, parsed and rendered.
 #include <string>
 
-#include "engine/tokenizer/conversation.h"
 #include "fuzz_input.h"
+#include "text/chat/conversation.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace baton;

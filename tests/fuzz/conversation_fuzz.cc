@@ -2,11 +2,11 @@
 #include <memory>
 #include <string>
 
-#include "engine/tokenizer/conversation.h"
-#include "engine/tokenizer/model_assets.h"
 #include "fuzz_input.h"
 #include "tests/files.h"
 #include "tests/tiny_models.h"
+#include "text/assets/model_assets.h"
+#include "text/chat/conversation.h"
 
 namespace baton {
 namespace {

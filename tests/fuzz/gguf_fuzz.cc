@@ -5,8 +5,8 @@
 #include "engine/formats/gguf.h"
 #include "engine/formats/gguf_convert.h"
 #include "engine/model/config.h"
-#include "engine/tokenizer/tokenizer.h"
 #include "fuzz_input.h"
+#include "text/tokenizer/tokenizer.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace baton;

@@ -1,9 +1,9 @@
 // Safetensors files, their index, and generation_config.json.
 #include <string>
 
-#include "engine/formats/generation_config.h"
 #include "engine/formats/safetensors.h"
 #include "fuzz_input.h"
+#include "text/assets/generation_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace baton;

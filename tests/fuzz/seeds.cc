@@ -7,11 +7,11 @@
 
 #include "engine/formats/gguf.h"
 #include "engine/formats/gguf_convert.h"
-#include "engine/tokenizer/byte_alphabet.h"
 #include "kvtransfer/wire/codec.h"
 #include "tests/gguf_builder.h"
 #include "tests/safetensors_writer.h"
 #include "tests/tiny_models.h"
+#include "text/tokenizer/byte_alphabet.h"
 
 namespace baton {
 namespace {

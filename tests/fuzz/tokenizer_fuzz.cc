@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/tokenizer/tokenizer.h"
-#include "engine/tokenizer/tokenizer_config.h"
 #include "fuzz_input.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer_config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace baton;

@@ -8,13 +8,13 @@
 #include "cli/models/quantize_model.h"
 #include "engine/formats/model_folder.h"
 #include "engine/model/model.h"
-#include "engine/tokenizer/tokenizer.h"
 #include "small_preset.h"
 #include "tests/files.h"
 #include "tests/model_runner.h"
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"
 #include "tests/tiny_models.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace baton {
 namespace {

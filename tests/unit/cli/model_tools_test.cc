@@ -19,12 +19,12 @@
 #include "engine/formats/block_codec.h"
 #include "engine/formats/checkpoint.h"
 #include "engine/formats/model_folder.h"
-#include "engine/tokenizer/tokenizer.h"
 #include "small_preset.h"
 #include "tests/files.h"
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"
 #include "tests/tiny_models.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace baton {
 namespace {

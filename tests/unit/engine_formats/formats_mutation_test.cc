@@ -8,7 +8,6 @@
 
 #include "absl/strings/match.h"
 #include "engine/formats/file.h"
-#include "engine/formats/generation_config.h"
 #include "engine/formats/gguf_convert.h"
 #include "engine/formats/safetensors.h"
 #include "tests/files.h"
@@ -17,6 +16,7 @@
 #include "tests/safetensors_writer.h"
 #include "tests/status_matchers.h"
 #include "tests/tiny_models.h"
+#include "text/assets/generation_config.h"
 
 namespace baton {
 namespace {

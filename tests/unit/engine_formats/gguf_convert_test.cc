@@ -14,14 +14,14 @@
 #include "engine/formats/gguf_pre_tokenizers.h"
 #include "engine/formats/model_folder.h"
 #include "engine/formats/rope_factors.h"
-#include "engine/tokenizer/byte_alphabet.h"
-#include "engine/tokenizer/tokenizer.h"
-#include "engine/tokenizer/tokenizer_config.h"
 #include "tests/files.h"
 #include "tests/gguf_builder.h"
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"
 #include "tests/tiny_models.h"
+#include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer_config.h"
 
 namespace baton {
 namespace {

@@ -10,15 +10,15 @@
 #include "absl/strings/str_replace.h"
 #include "common/strings.h"
 #include "engine/formats/gguf_convert.h"
-#include "engine/tokenizer/byte_alphabet.h"
-#include "engine/tokenizer/json_node.h"
-#include "engine/tokenizer/oniguruma.h"
-#include "engine/tokenizer/pieces.h"
-#include "engine/tokenizer/pre_tokenizer.h"
-#include "engine/tokenizer/token_decoder.h"
-#include "engine/tokenizer/tokenizer.h"
 #include "tests/gguf_builder.h"
 #include "tests/status_matchers.h"
+#include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/json_node.h"
+#include "text/tokenizer/oniguruma.h"
+#include "text/tokenizer/pieces.h"
+#include "text/tokenizer/pre_tokenizer.h"
+#include "text/tokenizer/token_decoder.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace baton {
 namespace {

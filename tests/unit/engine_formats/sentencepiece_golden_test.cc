@@ -8,10 +8,10 @@
 
 #include "absl/strings/str_replace.h"
 #include "engine/formats/gguf_convert.h"
-#include "engine/tokenizer/tokenizer.h"
 #include "tests/files.h"
 #include "tests/gguf_builder.h"
 #include "tests/status_matchers.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace baton {
 namespace {

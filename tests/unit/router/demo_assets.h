@@ -1,8 +1,8 @@
 // The demo model's files, as a worker delivers them to the router.
 #pragma once
 
-#include "engine/tokenizer/model_assets.h"
 #include "tests/files.h"
+#include "text/assets/model_assets.h"
 
 namespace baton::router {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/tokenizer/tokenizer.h"
+#include "text/tokenizer/tokenizer.h"
 
 namespace baton::router {
 

@@ -21,7 +21,7 @@
 #include "common/grpc.h"
 #include "common/ids.h"
 #include "common/mutex.h"
-#include "engine/tokenizer/model_assets.h"
+#include "text/assets/model_assets.h"
 
 namespace baton::router {
 

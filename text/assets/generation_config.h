@@ -1,0 +1,29 @@
+// What a model's generation_config.json says about how to sample from it.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/ids.h"
+
+namespace baton {
+
+// A field that the file leaves out is empty: the server's own default holds.
+struct GenerationConfig {
+  std::vector<TokenId> eos_token_ids;  // sorted, each once
+  std::optional<TokenId> bos_token_id;
+  std::optional<bool> do_sample;  // false: greedy unless a request says otherwise
+  std::optional<double> temperature;
+  std::optional<int> top_k;
+  std::optional<double> top_p;
+  std::optional<double> min_p;
+  std::optional<double> repetition_penalty;
+};
+
+// From the text of generation_config.json; an empty text (no such file) is an empty config. INVALID_ARGUMENT names
+// `origin`, the field and what was expected.
+absl::StatusOr<GenerationConfig> ParseGenerationConfig(std::string_view json, std::string_view origin);
+
+}  // namespace baton

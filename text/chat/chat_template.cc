@@ -1,0 +1,119 @@
+#include "text/chat/chat_template.h"
+
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "common/status_macros.h"
+#include "text/jinja/evaluator.h"
+#include "text/jinja/parser.h"
+#include "text/utf8.h"
+
+namespace baton {
+namespace {
+
+// Strings are not copied: `text` outlives the render.
+absl::StatusOr<jinja::Value> Import(jinja::Heap& heap, std::string_view text) {
+  if (ValidUtf8Prefix(text) == text.size()) return jinja::Value::String(text);
+  std::string repaired;
+  RepairUtf8(text, repaired);
+  return heap.NewString(std::move(repaired));
+}
+
+absl::StatusOr<jinja::Value> Import(jinja::Heap& heap, const TemplateValue& value);
+
+absl::StatusOr<jinja::Value> Import(jinja::Heap& heap, const TemplateValue::List& list) {
+  std::vector<jinja::Value> items;
+  items.reserve(list.size());
+  for (const TemplateValue& item : list) {
+    BATON_ASSIGN_OR_RETURN(const jinja::Value imported, Import(heap, item));
+    items.push_back(imported);
+  }
+  return heap.NewList(std::move(items));
+}
+
+absl::StatusOr<jinja::Value> Import(jinja::Heap& heap, const TemplateValue::Dict& dict) {
+  std::vector<std::pair<jinja::Value, jinja::Value>> entries;
+  entries.reserve(dict.size());
+  for (const auto& [name, value] : dict) {
+    BATON_ASSIGN_OR_RETURN(const jinja::Value key, Import(heap, std::string_view(name)));
+    BATON_ASSIGN_OR_RETURN(const jinja::Value imported, Import(heap, value));
+    entries.emplace_back(key, imported);
+  }
+  return heap.NewDict(std::move(entries));
+}
+
+absl::StatusOr<jinja::Value> Import(jinja::Heap& heap, const TemplateValue& value) {
+  const jinja::DepthGuard guard(heap);
+  BATON_RETURN_IF_ERROR(guard.status());
+  return std::visit(
+      [&heap](const auto& data) -> absl::StatusOr<jinja::Value> {
+        using Type = std::decay_t<decltype(data)>;
+        if constexpr (std::is_same_v<Type, std::monostate>) {
+          return jinja::Value::None();
+        } else if constexpr (std::is_same_v<Type, bool>) {
+          return jinja::Value::Bool(data);
+        } else if constexpr (std::is_same_v<Type, int64_t>) {
+          return jinja::Value::Int(data);
+        } else if constexpr (std::is_same_v<Type, double>) {
+          return jinja::Value::Float(data);
+        } else if constexpr (std::is_same_v<Type, std::string>) {
+          return Import(heap, std::string_view(data));
+        } else {
+          return Import(heap, data);
+        }
+      },
+      value.data());
+}
+
+class JinjaChatTemplate : public ChatTemplate {
+ public:
+  explicit JinjaChatTemplate(jinja::Template parsed) : template_(std::move(parsed)) {}
+
+  absl::StatusOr<std::string> Render(const ChatTemplateInputs& inputs) const override {
+    jinja::Runtime runtime((jinja::Limits()));
+    runtime.now = inputs.now;
+    jinja::Evaluator evaluator(runtime);
+    BATON_RETURN_IF_ERROR(SetVariables(inputs, runtime.heap, evaluator));
+    return evaluator.Run(template_);
+  }
+
+  bool ReadsVariable(std::string_view name) const override { return template_.variables.contains(name); }
+  bool ReadsField(std::string_view name) const override { return template_.fields.contains(name); }
+
+ private:
+  static absl::Status SetVariables(const ChatTemplateInputs& inputs, jinja::Heap& heap, jinja::Evaluator& evaluator) {
+    BATON_RETURN_IF_ERROR(SetEach(inputs.more_special_tokens, heap, evaluator));
+    BATON_ASSIGN_OR_RETURN(const jinja::Value messages, Import(heap, inputs.messages));
+    BATON_ASSIGN_OR_RETURN(const jinja::Value tools, Import(heap, inputs.tools));
+    BATON_ASSIGN_OR_RETURN(const jinja::Value bos_token, Import(heap, std::string_view(inputs.bos_token)));
+    BATON_ASSIGN_OR_RETURN(const jinja::Value eos_token, Import(heap, std::string_view(inputs.eos_token)));
+    evaluator.SetVariable("messages", messages);
+    evaluator.SetVariable("tools", inputs.tools.empty() ? jinja::Value::None() : tools);
+    evaluator.SetVariable("documents", jinja::Value::None());
+    evaluator.SetVariable("bos_token", bos_token);
+    evaluator.SetVariable("eos_token", eos_token);
+    evaluator.SetVariable("add_generation_prompt", jinja::Value::Bool(inputs.add_generation_prompt));
+    return SetEach(inputs.variables, heap, evaluator);
+  }
+
+  static absl::Status SetEach(const TemplateValue::Dict& values, jinja::Heap& heap, jinja::Evaluator& evaluator) {
+    for (const auto& [name, value] : values) {
+      BATON_ASSIGN_OR_RETURN(const jinja::Value imported, Import(heap, value));
+      evaluator.SetVariable(name, imported);
+    }
+    return absl::OkStatus();
+  }
+
+  const jinja::Template template_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ChatTemplate>> ChatTemplate::Parse(std::string_view source) {
+  BATON_ASSIGN_OR_RETURN(jinja::Template parsed, jinja::ParseTemplate(source));
+  return std::make_unique<JinjaChatTemplate>(std::move(parsed));
+}
+
+}  // namespace baton

@@ -1,0 +1,301 @@
+#include "text/jinja/parser.h"
+
+#include <array>
+#include <set>
+
+#include "common/status_macros.h"
+#include "common/strings.h"
+#include "text/utf8.h"
+
+namespace baton::jinja {
+namespace {
+
+// Of brackets within brackets and blocks within blocks. Each level takes the stack of about a dozen calls.
+constexpr int kMaxNesting = 200;
+
+constexpr std::array<std::string_view, 13> kMissingStatements = {
+    "autoescape", "block",   "call",      "do",    "extends", "filter", "from",
+    "import",     "include", "pluralize", "print", "trans",   "with"};
+
+std::string Describe(const Token& token) {
+  switch (token.kind) {
+    case TokenKind::kText:
+      return "text";
+    case TokenKind::kBlockBegin:
+      return "'{%'";
+    case TokenKind::kBlockEnd:
+      return "'%}'";
+    case TokenKind::kVariableBegin:
+      return "'{{'";
+    case TokenKind::kVariableEnd:
+      return "'}}'";
+    case TokenKind::kEnd:
+      return "the end of the template";
+    case TokenKind::kString:
+      return "a string";
+    default:
+      return Concat("'", token.text, "'");
+  }
+}
+
+template <typename Node>
+void AddTo(Block& block, int line, Node node) {
+  auto statement = std::make_unique<Statement>();
+  statement->line = line;
+  statement->node = std::move(node);
+  block.push_back(std::move(statement));
+}
+
+}  // namespace
+
+absl::StatusOr<Template> ParseTemplate(std::string_view source) {
+  if (const size_t valid = ValidUtf8Prefix(source); valid != source.size()) {
+    return absl::InvalidArgumentError(Concat("chat template: invalid UTF-8 at byte ", valid));
+  }
+  BATON_ASSIGN_OR_RETURN(std::vector<Token> tokens, Tokenize(source));
+  return Parser(std::move(tokens)).Run();
+}
+
+absl::StatusOr<Template> Parser::Run() {
+  Template result;
+  BATON_ASSIGN_OR_RETURN(result.body, ParseBlock({}));
+  const auto is_ours = [this](const std::string& name) {
+    return name == "loop" || macro_names_.contains(name) || FindFunction(name) != nullptr;
+  };
+  std::erase_if(names_, is_ours);
+  result.variables = std::move(names_);
+  result.fields = std::move(fields_);
+  return result;
+}
+
+absl::Status Parser::CheckNesting() const {
+  if (depth_ <= kMaxNesting) return absl::OkStatus();
+  return SyntaxError(Peek().line, Concat("nested deeper than ", kMaxNesting, " levels"));
+}
+
+bool Parser::TakeOperator(std::string_view op) {
+  if (!AtOperator(op)) return false;
+  Take();
+  return true;
+}
+
+bool Parser::TakeName(std::string_view name) {
+  if (!AtName(name)) return false;
+  Take();
+  return true;
+}
+
+absl::Status Parser::ExpectOperator(std::string_view op) {
+  return TakeOperator(op) ? absl::OkStatus() : Unexpected(Concat("'", op, "'"));
+}
+
+absl::Status Parser::ExpectName(std::string_view name) {
+  return TakeName(name) ? absl::OkStatus() : Unexpected(Concat("'", name, "'"));
+}
+
+absl::Status Parser::Expect(TokenKind kind, std::string_view what) {
+  if (Peek().kind != kind) return Unexpected(what);
+  Take();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Parser::TakeAnyName(std::string_view what) {
+  if (Peek().kind != TokenKind::kName) return Unexpected(what);
+  return Take().text;
+}
+
+absl::Status Parser::Unexpected(std::string_view expected) const {
+  return SyntaxError(Peek().line, Concat("expected ", expected, ", found ", Describe(Peek())));
+}
+
+absl::Status Parser::Missing(int line, std::string_view what) const {
+  return absl::UnimplementedError(Concat("chat template, line ", line, ": ", what, " is not supported"));
+}
+
+absl::StatusOr<Block> Parser::ParseBlock(std::initializer_list<std::string_view> ends) {
+  const Nesting nesting(depth_);
+  BATON_RETURN_IF_ERROR(CheckNesting());
+  Block block;
+  while (Peek().kind != TokenKind::kEnd) {
+    const int line = Peek().line;
+    if (Peek().kind == TokenKind::kText) {
+      AddTo(block, line, Text{Take().text});
+    } else if (Peek().kind == TokenKind::kVariableBegin) {
+      Take();
+      BATON_ASSIGN_OR_RETURN(ExprPtr value, ParseTupleOrExpression());
+      BATON_RETURN_IF_ERROR(Expect(TokenKind::kVariableEnd, "'}}'"));
+      AddTo(block, line, Output{std::move(value)});
+    } else {
+      BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockBegin, "a statement"));
+      for (const std::string_view end : ends) {
+        if (AtName(end)) return block;
+      }
+      BATON_RETURN_IF_ERROR(ParseStatement(block));
+    }
+  }
+  if (ends.size() > 0) return Unexpected(Concat("'{% ", *(ends.end() - 1), " %}'"));
+  return block;
+}
+
+absl::StatusOr<Block> Parser::ParseBody(std::string_view end) {
+  BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockEnd, "'%}'"));
+  BATON_ASSIGN_OR_RETURN(Block body, ParseBlock({end}));
+  Take();
+  BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockEnd, "'%}'"));
+  return body;
+}
+
+absl::Status Parser::ParseStatement(Block& block) {
+  const int line = Peek().line;
+  BATON_ASSIGN_OR_RETURN(const std::string name, TakeAnyName("a statement"));
+  if (name == "if") {
+    BATON_ASSIGN_OR_RETURN(If statement, ParseIf());
+    AddTo(block, line, std::move(statement));
+  } else if (name == "for") {
+    BATON_ASSIGN_OR_RETURN(For statement, ParseFor());
+    AddTo(block, line, std::move(statement));
+  } else if (name == "set") {
+    return ParseSet(line, block);
+  } else if (name == "macro") {
+    BATON_ASSIGN_OR_RETURN(MacroDefinition statement, ParseMacro());
+    AddTo(block, line, std::move(statement));
+  } else if (name == "generation") {
+    BATON_ASSIGN_OR_RETURN(Block body, ParseBody("endgeneration"));
+    AddTo(block, line, Generation{std::move(body)});
+  } else if (name == "break" || name == "continue") {
+    if (loops_ == 0) return SyntaxError(line, Concat("'", name, "' outside of a loop"));
+    AddTo(block, line, name == "break" ? LoopControl::kBreak : LoopControl::kContinue);
+    return Expect(TokenKind::kBlockEnd, "'%}'");
+  } else if (std::find(kMissingStatements.begin(), kMissingStatements.end(), name) != kMissingStatements.end()) {
+    return Missing(line, Concat("the statement '", name, "'"));
+  } else {
+    return SyntaxError(line, Concat("unknown statement '", name, "'"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<If> Parser::ParseIf() {
+  If statement;
+  while (true) {
+    BATON_ASSIGN_OR_RETURN(ExprPtr condition, ParseTupleOrExpression(/*with_conditional=*/false));
+    BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockEnd, "'%}'"));
+    BATON_ASSIGN_OR_RETURN(Block body, ParseBlock({"elif", "else", "endif"}));
+    statement.branches.emplace_back(std::move(condition), std::move(body));
+    if (!TakeName("elif")) break;
+  }
+  if (AtName("else")) {
+    Take();
+    BATON_ASSIGN_OR_RETURN(statement.otherwise, ParseBody("endif"));
+    return statement;
+  }
+  Take();
+  BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockEnd, "'%}'"));
+  return statement;
+}
+
+absl::StatusOr<For> Parser::ParseFor() {
+  For statement;
+  // "a", "a, b" or "(a, b)".
+  const bool in_parentheses = TakeOperator("(");
+  do {
+    if (in_parentheses ? AtOperator(")") : AtName("in")) break;
+    BATON_ASSIGN_OR_RETURN(std::string target, TakeAnyName("a loop variable"));
+    statement.targets.push_back(std::move(target));
+    statement.unpacks |= AtOperator(",");
+  } while (TakeOperator(","));
+  if (in_parentheses) BATON_RETURN_IF_ERROR(ExpectOperator(")"));
+  if (statement.targets.empty()) return Unexpected("a loop variable");
+  BATON_RETURN_IF_ERROR(ExpectName("in"));
+  BATON_ASSIGN_OR_RETURN(statement.items, ParseTupleOrExpression(/*with_conditional=*/false));
+  EnterScope(statement.targets);
+  if (TakeName("if")) {
+    BATON_ASSIGN_OR_RETURN(statement.condition, ParseExpression());
+  }
+  if (AtName("recursive")) return Missing(Peek().line, "a recursive loop");
+  BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockEnd, "'%}'"));
+  ++loops_;
+  absl::StatusOr<Block> body = ParseBlock({"else", "endfor"});
+  --loops_;
+  LeaveScope(statement.targets);
+  BATON_RETURN_IF_ERROR(body.status());
+  statement.body = *std::move(body);
+  if (TakeName("else")) {
+    BATON_ASSIGN_OR_RETURN(statement.otherwise, ParseBody("endfor"));
+    return statement;
+  }
+  Take();
+  BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockEnd, "'%}'"));
+  return statement;
+}
+
+absl::StatusOr<Target> Parser::ParseTarget() {
+  Target target;
+  BATON_ASSIGN_OR_RETURN(target.name, TakeAnyName("a variable"));
+  if (TakeOperator(".")) {
+    BATON_ASSIGN_OR_RETURN(target.attribute, TakeAnyName("an attribute"));
+  }
+  return target;
+}
+
+absl::Status Parser::ParseSet(int line, Block& block) {
+  Set statement;
+  do {
+    if (AtOperator("=")) break;
+    BATON_ASSIGN_OR_RETURN(Target target, ParseTarget());
+    statement.targets.push_back(std::move(target));
+    statement.unpacks |= AtOperator(",");
+  } while (TakeOperator(","));
+  if (TakeOperator("=")) {
+    if (statement.targets.empty()) return Unexpected("a variable");
+    BATON_ASSIGN_OR_RETURN(statement.value, ParseTupleOrExpression());
+    AddTo(block, line, std::move(statement));
+    return Expect(TokenKind::kBlockEnd, "'%}'");
+  }
+  if (statement.unpacks) return Unexpected("'='");
+  BATON_ASSIGN_OR_RETURN(SetBlock set_block, ParseSetBlock(std::move(statement.targets[0])));
+  AddTo(block, line, std::move(set_block));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SetBlock> Parser::ParseSetBlock(Target target) {
+  SetBlock statement{.target = std::move(target), .body = {}, .filters = {}};
+  while (TakeOperator("|")) {
+    BATON_ASSIGN_OR_RETURN(ApplyFilter filter, ParseFilter());
+    statement.filters.push_back(std::move(filter));
+  }
+  BATON_ASSIGN_OR_RETURN(statement.body, ParseBody("endset"));
+  return statement;
+}
+
+absl::StatusOr<MacroDefinition> Parser::ParseMacro() {
+  MacroDefinition macro;
+  BATON_ASSIGN_OR_RETURN(macro.name, TakeAnyName("a macro's name"));
+  macro_names_.insert(macro.name);
+  BATON_RETURN_IF_ERROR(ExpectOperator("("));
+  while (!AtOperator(")")) {
+    if (!macro.parameters.empty()) BATON_RETURN_IF_ERROR(ExpectOperator(","));
+    if (AtOperator(")")) break;
+    MacroDefinition::Parameter parameter;
+    BATON_ASSIGN_OR_RETURN(parameter.name, TakeAnyName("a parameter"));
+    if (TakeOperator("=")) {
+      BATON_ASSIGN_OR_RETURN(parameter.default_value, ParseExpression());
+    } else if (!macro.parameters.empty() && macro.parameters.back().default_value != nullptr) {
+      return Unexpected("'=', as the parameter before has a default");
+    }
+    macro.parameters.push_back(std::move(parameter));
+  }
+  BATON_RETURN_IF_ERROR(ExpectOperator(")"));
+  const int loops = std::exchange(loops_, 0);  // a loop around the definition is not one around the call
+  std::vector<std::string> parameters;
+  parameters.reserve(macro.parameters.size());
+  for (const MacroDefinition::Parameter& parameter : macro.parameters) parameters.push_back(parameter.name);
+  EnterScope(parameters);
+  absl::StatusOr<Block> body = ParseBody("endmacro");
+  LeaveScope(parameters);
+  loops_ = loops;
+  BATON_RETURN_IF_ERROR(body.status());
+  macro.body = *std::move(body);
+  return macro;
+}
+
+}  // namespace baton::jinja

@@ -1,0 +1,118 @@
+// Tokens to a syntax tree, by recursive descent.
+//
+// What Jinja has and we do not (a statement, a filter, a test, a method) is refused here, as UNIMPLEMENTED with its
+// line, so that a template that was accepted does not fail for that later. Nesting is bounded.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/strings.h"
+#include "text/jinja/ast.h"
+#include "text/jinja/lexer.h"
+
+namespace baton::jinja {
+
+absl::StatusOr<Template> ParseTemplate(std::string_view source);
+
+// One pass over the tokens of a template. Statements are in parser.cc, expressions in parser_expressions.cc.
+class Parser {
+ public:
+  explicit Parser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
+
+  absl::StatusOr<Template> Run();
+
+ private:
+  // Held by a function that may call itself, which then asks CheckNesting().
+  struct Nesting {
+    explicit Nesting(int& depth) : depth(depth) { ++depth; }
+    ~Nesting() { --depth; }
+    Nesting(const Nesting&) = delete;
+    Nesting& operator=(const Nesting&) = delete;
+    int& depth;
+  };
+  absl::Status CheckNesting() const;
+
+  const Token& Peek(size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
+  Token Take() { return at_ + 1 < tokens_.size() ? std::move(tokens_[at_++]) : tokens_[at_]; }
+  bool AtOperator(std::string_view op) const { return Peek().kind == TokenKind::kOperator && Peek().text == op; }
+  bool AtName(std::string_view name) const { return Peek().kind == TokenKind::kName && Peek().text == name; }
+  bool TakeOperator(std::string_view op);
+  bool TakeName(std::string_view name);
+  absl::Status ExpectOperator(std::string_view op);
+  absl::Status ExpectName(std::string_view name);
+  absl::Status Expect(TokenKind kind, std::string_view what);
+  absl::StatusOr<std::string> TakeAnyName(std::string_view what);
+  absl::Status Unexpected(std::string_view expected) const;
+  absl::Status Missing(int line, std::string_view what) const;  // UNIMPLEMENTED
+
+  void EnterScope(const std::vector<std::string>& names) { local_names_.insert(names.begin(), names.end()); }
+  void LeaveScope(const std::vector<std::string>& names) {
+    for (const std::string& name : names) local_names_.erase(local_names_.find(name));
+  }
+
+  // Statements up to a tag that starts with one of `ends`, whose name is left to be read; with none, to the end.
+  absl::StatusOr<Block> ParseBlock(std::initializer_list<std::string_view> ends);
+  absl::StatusOr<Block> ParseBody(std::string_view end);  // the rest of a tag, what follows, and the whole end tag
+  absl::Status ParseStatement(Block& block);
+  absl::StatusOr<If> ParseIf();
+  absl::StatusOr<For> ParseFor();
+  absl::Status ParseSet(int line, Block& block);
+  absl::StatusOr<SetBlock> ParseSetBlock(Target target);
+  absl::StatusOr<MacroDefinition> ParseMacro();
+  absl::StatusOr<Target> ParseTarget();
+
+  absl::StatusOr<ExprPtr> ParseExpression(bool with_conditional = true);
+  // Also "a, b", a tuple.
+  absl::StatusOr<ExprPtr> ParseTupleOrExpression(bool with_conditional = true);
+  absl::StatusOr<ExprPtr> ParseConditional();
+  absl::StatusOr<ExprPtr> ParseOr();
+  absl::StatusOr<ExprPtr> ParseAnd();
+  absl::StatusOr<ExprPtr> ParseNot();
+  absl::StatusOr<ExprPtr> ParseCompare();
+  absl::StatusOr<ExprPtr> ParseSum();
+  absl::StatusOr<ExprPtr> ParseConcat();
+  absl::StatusOr<ExprPtr> ParseProduct();
+  absl::StatusOr<ExprPtr> ParsePower();
+  absl::StatusOr<ExprPtr> ParseUnary(bool with_filters = true);
+  absl::StatusOr<ExprPtr> ParsePrimary();
+  absl::StatusOr<ExprPtr> ParseNameOrConstant();
+  absl::StatusOr<ExprPtr> ParseParentheses();
+  absl::StatusOr<ExprPtr> ParseListDisplay();
+  absl::StatusOr<ExprPtr> ParseDictDisplay();
+  absl::StatusOr<ExprPtr> ParsePostfix(ExprPtr expr);
+  absl::StatusOr<ExprPtr> ParseFiltersAndTests(ExprPtr expr);
+  absl::StatusOr<ExprPtr> ParseAttribute(ExprPtr object);
+  absl::StatusOr<ExprPtr> ParseSubscript(ExprPtr object);
+  absl::StatusOr<ExprPtr> ParseSliceFrom(int line, ExprPtr object, ExprPtr start);
+  absl::StatusOr<ExprPtr> ParseCall(ExprPtr callee);
+  absl::StatusOr<ArgumentExprs> ParseArguments();
+  absl::StatusOr<ApplyFilter> ParseFilter();
+  absl::StatusOr<ExprPtr> ParseTest(ExprPtr input);
+  absl::Status CheckCallee(int line, const Expr& callee) const;
+  // map('upper') and select('odd'): the names there, too, are known when parsing.
+  absl::Status CheckNamesIn(int line, const ApplyFilter& filter) const;
+
+  template <typename Node>
+  absl::StatusOr<ExprPtr> Make(int line, int depth_below, Node node);
+
+  std::vector<Token> tokens_;
+  Template::Names names_;
+  std::multiset<std::string, std::less<>> local_names_;  // of the loops and macros around the current statement
+  Template::Names macro_names_;
+  Template::Names fields_;
+  size_t at_ = 0;
+  int depth_ = 0;
+  int loops_ = 0;  // that enclose the current statement
+};
+
+}  // namespace baton::jinja

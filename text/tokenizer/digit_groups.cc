@@ -1,0 +1,86 @@
+#include "text/tokenizer/digit_groups.h"
+
+#include <unicode/uchar.h>
+
+#include <vector>
+
+#include "text/utf8.h"
+
+namespace baton {
+namespace {
+
+bool IsDigit(char32_t c) { return u_charType(static_cast<UChar32>(c)) == U_DECIMAL_DIGIT_NUMBER; }
+
+bool IsNumber(char32_t c) { return (U_GET_GC_MASK(static_cast<UChar32>(c)) & U_GC_N_MASK) != 0; }
+
+// As \w and \b see it.
+bool IsWordCharacter(char32_t c) {
+  constexpr uint32_t kMarksDigitsConnectors = U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK;
+  const auto code_point = static_cast<UChar32>(c);
+  return u_hasBinaryProperty(code_point, UCHAR_ALPHABETIC) != 0 ||
+         (U_GET_GC_MASK(code_point) & kMarksDigitsConnectors) != 0 ||
+         u_hasBinaryProperty(code_point, UCHAR_JOIN_CONTROL) != 0;
+}
+
+struct Kind {
+  std::string_view pattern;
+  bool (*is_digit)(char32_t);
+  bool only_before_a_boundary;  // a number that a letter follows stays whole
+  bool starts_anew;             // the first group is cut off from what is before it, also when it has not three digits
+};
+
+constexpr Kind kKinds[] = {
+    {R"(\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N})))", IsNumber, false, true},
+    {R"(\d{1,3}(?=(?:\d{3})*\b))", IsDigit, true, true},
+    {R"((?=(\d{3})+(?!\d)))", IsDigit, false, false},
+};
+
+class DigitGroupsPreTokenizer final : public PreTokenizer {
+ public:
+  explicit DigitGroupsPreTokenizer(const Kind& kind) : kind_(kind) {}
+
+  absl::Status Split(Pieces& pieces) const override {
+    std::vector<size_t> digits;  // where those of a number begin
+    return pieces.Refine([&](std::string_view text, std::vector<Piece>& out) {
+      size_t begin = 0;
+      const auto cut = [&](size_t at) {
+        if (at > begin) out.push_back({text.substr(begin, at - begin)});
+        begin = at;
+      };
+      for (size_t at = 0; at < text.size();) {
+        digits.clear();
+        Utf8Unit unit{};
+        while (at < text.size()) {
+          unit = ReadUtf8(text.substr(at));
+          if (!kind_.is_digit(unit.code_point)) break;
+          digits.push_back(at);
+          at += unit.length;
+        }
+        const bool at_boundary = at == text.size() || !IsWordCharacter(unit.code_point);
+        if (!digits.empty() && (at_boundary || !kind_.only_before_a_boundary)) {
+          for (size_t i = 0; i < digits.size(); ++i) {
+            if ((digits.size() - i) % 3 == 0 || (i == 0 && kind_.starts_anew)) cut(digits[i]);
+          }
+          if (kind_.starts_anew) cut(at);
+        }
+        if (at < text.size()) at += unit.length;
+      }
+      cut(text.size());
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  const Kind& kind_;
+};
+
+}  // namespace
+
+std::unique_ptr<PreTokenizer> DigitGroups(std::string_view pattern) {
+  for (const Kind& kind : kKinds) {
+    if (kind.pattern == pattern) return std::make_unique<DigitGroupsPreTokenizer>(kind);
+  }
+  return nullptr;
+}
+
+}  // namespace baton

@@ -1,0 +1,300 @@
+#include "text/tokenizer/pre_tokenizer.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_replace.h"
+#include "common/status_macros.h"
+#include "common/strings.h"
+#include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/digit_groups.h"
+#include "text/tokenizer/json_node.h"
+#include "text/tokenizer/metaspace.h"
+#include "text/tokenizer/pattern.h"
+#include "text/tokenizer/regex.h"
+#include "text/utf8.h"
+
+namespace baton {
+namespace {
+
+// What ByteLevel splits by with use_regex, from GPT-2.
+constexpr std::string_view kGpt2Pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+// What becomes of the matches of a Split.
+enum class SplitBehavior { kIsolated, kRemoved, kMergedWithPrevious, kMergedWithNext, kContiguous };
+
+struct Part {
+  size_t begin;
+  size_t end;
+  bool is_match;
+};
+
+// All of `text` in parts, matches and what lies between them.
+absl::Status FindParts(Regex::Matcher& matcher, std::string_view text, bool invert, std::vector<Part>& parts) {
+  parts.clear();
+  size_t done = 0;
+  size_t from = 0;
+  while (from <= text.size()) {
+    BATON_ASSIGN_OR_RETURN(const std::optional<Regex::Span> match, matcher.Find(text, from));
+    if (!match) break;
+    if (match->begin > done) parts.push_back({done, match->begin, invert});
+    if (match->end > match->begin) parts.push_back({match->begin, match->end, !invert});
+    done = match->end;
+    from = match->end;
+    // An empty match divides the text where it stands; the search goes on a code point later.
+    if (match->end == match->begin) from += from < text.size() ? ReadUtf8(text.substr(from)).length : 1;
+  }
+  if (done < text.size()) parts.push_back({done, text.size(), invert});
+  return absl::OkStatus();
+}
+
+void Join(SplitBehavior behavior, std::vector<Part>& parts) {
+  size_t kept = 0;
+  const auto merge_or_keep = [&](const Part& part, bool merge) {
+    if (merge) {
+      parts[kept - 1].end = part.end;
+      parts[kept - 1].is_match = part.is_match;
+    } else {
+      parts[kept++] = part;
+    }
+  };
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Part part = parts[i];
+    const Part* previous = kept > 0 ? &parts[kept - 1] : nullptr;
+    switch (behavior) {
+      case SplitBehavior::kIsolated:
+        merge_or_keep(part, false);
+        break;
+      case SplitBehavior::kRemoved:
+        if (!part.is_match) merge_or_keep(part, false);
+        break;
+      case SplitBehavior::kContiguous:
+        merge_or_keep(part, previous != nullptr && previous->is_match == part.is_match);
+        break;
+      case SplitBehavior::kMergedWithPrevious:
+        // The first of several matches in a row joins what is before it; the others stand alone.
+        merge_or_keep(part, part.is_match && previous != nullptr && !previous->is_match);
+        break;
+      case SplitBehavior::kMergedWithNext:
+        // Likewise from the right: the last match in a row joins what is after it.
+        merge_or_keep(part, !part.is_match && previous != nullptr && previous->is_match);
+        break;
+    }
+  }
+  parts.resize(kept);
+}
+
+class SplitPreTokenizer : public PreTokenizer {
+ public:
+  SplitPreTokenizer(Regex regex, SplitBehavior behavior, bool invert)
+      : regex_(std::move(regex)), behavior_(behavior), invert_(invert) {}
+
+  absl::Status Split(Pieces& pieces) const override {
+    Regex::Matcher matcher(regex_);
+    std::vector<Part> parts;
+    return pieces.Refine([&](std::string_view text, std::vector<Piece>& out) -> absl::Status {
+      BATON_RETURN_IF_ERROR(FindParts(matcher, text, invert_, parts));
+      Join(behavior_, parts);
+      for (const Part& part : parts) out.push_back({text.substr(part.begin, part.end - part.begin)});
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  const Regex regex_;
+  const SplitBehavior behavior_;
+  const bool invert_;
+};
+
+// Puts a space before every piece that does not start with one.
+class PrefixSpacePreTokenizer : public PreTokenizer {
+ public:
+  absl::Status Split(Pieces& pieces) const override {
+    for (Piece& piece : pieces.list) {
+      if (piece.token != Piece::kText || piece.text.empty() || piece.text[0] == ' ') continue;
+      piece.text = pieces.changed.emplace_back(Concat(" ", piece.text));
+    }
+    return absl::OkStatus();
+  }
+};
+
+// A step after ByteLevel: it sees letters of the byte alphabet, one for each byte, and may cut within a character.
+class ByteAlphabetPreTokenizer : public PreTokenizer {
+ public:
+  // `step` only splits.
+  explicit ByteAlphabetPreTokenizer(std::unique_ptr<PreTokenizer> step) : step_(std::move(step)) {}
+
+  absl::Status Split(Pieces& pieces) const override {
+    return pieces.Refine([&](std::string_view bytes, std::vector<Piece>& out) -> absl::Status {
+      const std::string letters = AlphabetFromBytes(bytes);
+      Pieces split{.list = {{letters}}, .changed = {}};
+      BATON_RETURN_IF_ERROR(step_->Split(split));
+      std::string_view rest = letters;
+      for (const Piece& piece : split.list) {
+        const size_t skipped = piece.text.data() - rest.data();  // in letters that were removed
+        bytes.remove_prefix(CountCodePoints(rest.substr(0, skipped)));
+        const size_t length = CountCodePoints(piece.text);
+        out.push_back({bytes.substr(0, length)});
+        bytes.remove_prefix(length);
+        rest.remove_prefix(skipped + piece.text.size());
+      }
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  const std::unique_ptr<PreTokenizer> step_;
+};
+
+// SentencePiece's way with spaces: each becomes `replacement`, one is put before the text if there is none, and words
+// begin with it.
+class MetaspacePreTokenizer : public PreTokenizer {
+ public:
+  MetaspacePreTokenizer(const Metaspace& metaspace, bool split)
+      : replacement_(metaspace.replacement), prepend_(metaspace.prepend), split_(split) {}
+
+  absl::Status Split(Pieces& pieces) const override {
+    for (size_t i = 0; i < pieces.list.size(); ++i) {
+      Piece& piece = pieces.list[i];
+      if (piece.token != Piece::kText || piece.text.empty()) continue;
+      std::string text = absl::StrReplaceAll(ToAbsl(piece.text), {{" ", ToAbsl(replacement_)}});
+      const bool prepends =
+          prepend_ == Metaspace::Prepend::kAlways || (prepend_ == Metaspace::Prepend::kFirst && i == 0);
+      if (prepends && !text.starts_with(replacement_)) text.insert(0, replacement_);
+      piece.text = pieces.changed.emplace_back(std::move(text));
+    }
+    if (!split_) return absl::OkStatus();
+    return pieces.Refine([&](std::string_view text, std::vector<Piece>& out) {
+      size_t begin = 0;
+      for (size_t at = text.find(replacement_, 1); at != std::string_view::npos; at = text.find(replacement_, at + 1)) {
+        out.push_back({text.substr(begin, at - begin)});
+        begin = at;
+      }
+      out.push_back({text.substr(begin)});
+      return absl::OkStatus();
+    });
+  }
+
+ private:
+  const std::string replacement_;
+  const Metaspace::Prepend prepend_;
+  const bool split_;
+};
+
+absl::StatusOr<SplitBehavior> BehaviorFromName(const JsonNode& json) {
+  BATON_ASSIGN_OR_RETURN(const std::string_view name, json.String());
+  if (name == "Isolated") return SplitBehavior::kIsolated;
+  if (name == "Removed") return SplitBehavior::kRemoved;
+  if (name == "MergedWithPrevious") return SplitBehavior::kMergedWithPrevious;
+  if (name == "MergedWithNext") return SplitBehavior::kMergedWithNext;
+  if (name == "Contiguous") return SplitBehavior::kContiguous;
+  return json.Unsupported(Concat("behavior '", name, "'"));
+}
+
+// A chain under construction.
+struct Loader {
+  std::vector<std::unique_ptr<PreTokenizer>> chain;
+  bool has_byte_level = false;
+
+  absl::Status Load(const JsonNode& json) {
+    BATON_ASSIGN_OR_RETURN(const std::string_view type, json.GetString("type"));
+    if (type == "Sequence") return LoadSequence(json);
+    if (type == "Split") return LoadSplit(json);
+    if (type == "Digits") return LoadDigits(json);
+    if (type == "Punctuation") return LoadPunctuation(json);
+    // The pieces are the matches.
+    if (type == "Whitespace") {
+      return AddSplit(Concat("[", kWordCharacters, "]+|[^", kWordCharacters, "\\s]+"), SplitBehavior::kRemoved, true);
+    }
+    if (type == "WhitespaceSplit") return AddSplit("\\s+", SplitBehavior::kRemoved, false);
+    if (has_byte_level) return json.Unsupported(Concat("pre-tokenizer '", type, "' after ByteLevel"));
+    if (type == "Metaspace") return LoadMetaspace(json);
+    if (type == "ByteLevel") return LoadByteLevel(json);
+    return json.Unsupported(Concat("pre-tokenizer '", type, "'"));
+  }
+
+  absl::Status LoadSequence(const JsonNode& json) {
+    BATON_ASSIGN_OR_RETURN(const JsonNode list, json.Get("pretokenizers"));
+    BATON_ASSIGN_OR_RETURN(const std::vector<JsonNode> items, list.Items());
+    for (const JsonNode& item : items) {
+      if (const auto nested = item.Find("type"); nested && nested->value() == "Sequence") {
+        return item.Unsupported("a Sequence within a Sequence");
+      }
+      BATON_RETURN_IF_ERROR(Load(item));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status LoadSplit(const JsonNode& json) {
+    BATON_ASSIGN_OR_RETURN(const JsonNode pattern, json.Get("pattern"));
+    BATON_ASSIGN_OR_RETURN(const JsonNode behavior_name, json.Get("behavior"));
+    BATON_ASSIGN_OR_RETURN(const SplitBehavior behavior, BehaviorFromName(behavior_name));
+    BATON_ASSIGN_OR_RETURN(const bool invert, json.GetBool("invert", false));
+    const auto expression = pattern.Find("Regex");
+    if (expression && expression->value().is_string() && behavior == SplitBehavior::kIsolated && !invert) {
+      if (auto groups = DigitGroups(expression->value().get_ref<const std::string&>())) {
+        Add(std::move(groups));
+        return absl::OkStatus();
+      }
+    }
+    BATON_ASSIGN_OR_RETURN(Regex regex, LoadPattern(pattern));
+    Add(std::make_unique<SplitPreTokenizer>(std::move(regex), behavior, invert));
+    return absl::OkStatus();
+  }
+
+  void Add(std::unique_ptr<PreTokenizer> step) {
+    chain.push_back(has_byte_level ? std::make_unique<ByteAlphabetPreTokenizer>(std::move(step)) : std::move(step));
+  }
+
+  absl::Status AddSplit(std::string_view pattern, SplitBehavior behavior, bool invert) {
+    BATON_ASSIGN_OR_RETURN(Regex regex, Regex::Compile(pattern, Regex::Syntax::kPattern));
+    Add(std::make_unique<SplitPreTokenizer>(std::move(regex), behavior, invert));
+    return absl::OkStatus();
+  }
+
+  absl::Status LoadDigits(const JsonNode& json) {
+    BATON_ASSIGN_OR_RETURN(const bool individual, json.GetBool("individual_digits", false));
+    return AddSplit(R"(\p{N})", individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous, false);
+  }
+
+  absl::Status LoadPunctuation(const JsonNode& json) {
+    SplitBehavior behavior = SplitBehavior::kIsolated;
+    if (const auto name = json.Find("behavior")) {
+      BATON_ASSIGN_OR_RETURN(behavior, BehaviorFromName(*name));
+    }
+    // ASCII's symbols count as punctuation, too.
+    return AddSplit(R"([\p{P}$+<=>^`|~])", behavior, false);
+  }
+
+  absl::Status LoadMetaspace(const JsonNode& json) {
+    BATON_ASSIGN_OR_RETURN(const Metaspace metaspace, ReadMetaspace(json));
+    BATON_ASSIGN_OR_RETURN(const bool split, json.GetBool("split", true));
+    chain.push_back(std::make_unique<MetaspacePreTokenizer>(metaspace, split));
+    return absl::OkStatus();
+  }
+
+  absl::Status LoadByteLevel(const JsonNode& json) {
+    BATON_ASSIGN_OR_RETURN(const bool add_prefix_space, json.GetBool("add_prefix_space", true));
+    BATON_ASSIGN_OR_RETURN(const bool use_regex, json.GetBool("use_regex", true));
+    if (add_prefix_space) chain.push_back(std::make_unique<PrefixSpacePreTokenizer>());
+    if (use_regex) {
+      BATON_ASSIGN_OR_RETURN(Regex regex, Regex::Compile(kGpt2Pattern, Regex::Syntax::kPattern));
+      chain.push_back(std::make_unique<SplitPreTokenizer>(std::move(regex), SplitBehavior::kIsolated, false));
+    }
+    has_byte_level = true;
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<PreTokenizers> LoadPreTokenizers(const std::optional<JsonNode>& json) {
+  Loader loader;
+  if (json) BATON_RETURN_IF_ERROR(loader.Load(*json));
+  return PreTokenizers{std::move(loader.chain), loader.has_byte_level};
+}
+
+}  // namespace baton
