@@ -27,7 +27,7 @@
 #include "baton/v1/worker.pb.h"
 #include "engine/kv/page_pool.h"
 #include "engine/model/model.h"
-#include "kvtransfer/endpoints.h"
+#include "kvtransfer/endpoints/endpoints.h"
 #include "worker/engine_thread.h"
 #include "worker/event_sink.h"
 #include "worker/job_table.h"

@@ -6,7 +6,7 @@
 
 #include "baton/v1/worker.grpc.pb.h"
 #include "decode_worker/decode_engine.h"
-#include "kvtransfer/endpoints.h"
+#include "kvtransfer/endpoints/endpoints.h"
 #include "worker/admission.h"
 #include "worker/attempt.h"
 #include "worker/engine_thread.h"

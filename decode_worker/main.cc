@@ -10,7 +10,7 @@
 #include "common/status_macros.h"
 #include "decode_worker/decode_engine.h"
 #include "decode_worker/decode_service.h"
-#include "kvtransfer/endpoints.h"
+#include "kvtransfer/endpoints/endpoints.h"
 #include "worker/engine_thread.h"
 #include "worker/host.h"
 #include "worker/options.h"

@@ -66,8 +66,7 @@ class TransportEvents {
 };
 
 struct TransportOptions {
-  std::string kind = "ucx";       // ucx | inproc
-  std::string listen_address;     // host:port, port 0 for any ("inproc:<name>" for inproc); empty: does not listen
+  std::string listen_address;     // host:port, port 0 for any; empty: does not listen
   std::string advertise_address;  // what peers should connect to, port 0 for the one bound; default: the address bound
   // Address of this host whose network device data goes through, and no other; default: that of listen_address, and all
   // devices if that is every address or empty.

@@ -8,7 +8,7 @@
 #include "common/options.h"
 #include "common/shutdown.h"
 #include "common/status_macros.h"
-#include "kvtransfer/endpoints.h"
+#include "kvtransfer/endpoints/endpoints.h"
 #include "prefill_worker/prefill_engine.h"
 #include "prefill_worker/prefill_service.h"
 #include "worker/engine_thread.h"

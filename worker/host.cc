@@ -12,7 +12,7 @@
 #include "common/memory_headroom.h"
 #include "common/status_macros.h"
 #include "engine/formats/model_folder.h"
-#include "kvtransfer/factory/create_transport.h"
+#include "kvtransfer/ucx/ucx_transport.h"
 #include "text/assets/generation_config.h"
 #include "text/tokenizer/tokenizer.h"
 #include "worker/orphaned_memory.h"
@@ -122,7 +122,7 @@ absl::Status WorkerHost::CreatePool(bool with_transport) {
   BATON_RETURN_IF_ERROR(CheckKvMemory(options_.pages > 0 ? "pages" : "kv-memory", pages * layout.page_bytes()));
   PoolAllocator allocator;
   if (with_transport) {
-    BATON_ASSIGN_OR_RETURN(transport_, CreateTransport(options_.transport));
+    BATON_ASSIGN_OR_RETURN(transport_, CreateUcxTransport(options_.transport));
     allocator = [this](size_t bytes) -> absl::StatusOr<PoolMemory> {
       BATON_ASSIGN_OR_RETURN(const TransportMemory memory, transport_->AllocateRegion(bytes));
       return PoolMemory{.data = memory.data, .release = nullptr};  // the transport's own

@@ -17,7 +17,7 @@
 #include "common/shutdown.h"
 #include "engine/kv/page_pool.h"
 #include "engine/model/model.h"
-#include "kvtransfer/endpoints.h"
+#include "kvtransfer/endpoints/endpoints.h"
 #include "kvtransfer/transport.h"
 #include "worker/admission.h"
 #include "worker/attempt.h"

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "kvtransfer/endpoints.h"
+#include "kvtransfer/endpoints/endpoints.h"
 #include "kvtransfer/transport.h"
 
 namespace baton {

@@ -20,7 +20,7 @@
 #include "common/log.h"
 #include "common/mutex.h"
 #include "common/status_macros.h"
-#include "kvtransfer/endpoints.h"
+#include "kvtransfer/endpoints/endpoints.h"
 #include "kvtransfer/endpoints/make_endpoint.h"
 #include "kvtransfer/endpoints/peer_log.h"
 #include "kvtransfer/wire/codec.h"

@@ -22,12 +22,12 @@
 #include "common/log.h"
 #include "common/mutex.h"
 #include "common/status_macros.h"
-#include "kvtransfer/endpoints.h"
+#include "kvtransfer/endpoints/endpoints.h"
 #include "kvtransfer/endpoints/make_endpoint.h"
 #include "kvtransfer/endpoints/peer_log.h"
 #include "kvtransfer/handoff/seen_attempts.h"
 #include "kvtransfer/handoff/writer.h"
-#include "kvtransfer/io/steady_time.h"
+#include "kvtransfer/timing/steady_time.h"
 #include "kvtransfer/wire/codec.h"
 
 namespace baton {

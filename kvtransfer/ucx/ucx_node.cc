@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
-#include "kvtransfer/io/transport_options.h"
+#include "kvtransfer/transport_options.h"
 
 namespace baton {
 namespace {

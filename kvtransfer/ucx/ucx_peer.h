@@ -33,7 +33,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "kvtransfer/io/liveness.h"
+#include "kvtransfer/timing/liveness.h"
 #include "kvtransfer/transport.h"
 #include "kvtransfer/ucx/frame.h"
 #include "kvtransfer/ucx/host_identity.h"

@@ -23,8 +23,8 @@
 
 #include "absl/time/clock.h"
 #include "engine/kv/page_pool.h"
-#include "kvtransfer/endpoints.h"
-#include "kvtransfer/factory/create_transport.h"
+#include "kvtransfer/endpoints/endpoints.h"
+#include "kvtransfer/ucx/ucx_transport.h"
 
 namespace baton {
 namespace {
@@ -73,7 +73,7 @@ struct Pool {
 // In a process of its own: takes whatever is handed over, and tells its address through `out`.
 [[noreturn]] void Receive(const std::string& path, bool scattered, int out) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const auto transport = Need(CreateTransport(Options(path, "127.0.0.1:0")));
+  const auto transport = Need(CreateUcxTransport(Options(path, "127.0.0.1:0")));
   const Pool pool(*transport, scattered);
   HandoffReceiver* ready = nullptr;
   int next = 0;  // changed on the I/O thread once that has a peer
@@ -104,7 +104,7 @@ struct Pool {
     bool AllowWrite(PeerId, StreamId, uint64_t, uint64_t) override { return true; }
   };
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const auto transport = Need(CreateTransport(Options(path, "127.0.0.1:0")));
+  const auto transport = Need(CreateUcxTransport(Options(path, "127.0.0.1:0")));
   const TransportMemory memory = Need(transport->AllocateRegion(kPoolPages * kLayout.page_bytes()));
   std::memset(memory.data, 0, memory.bytes);
   Events events;
@@ -141,7 +141,7 @@ class Child {
 class Puts {
  public:
   Puts(const std::string& path, const std::string& address, bool scattered)
-      : transport_(Need(CreateTransport(Options(path)))), pool_(*transport_, scattered) {
+      : transport_(Need(CreateUcxTransport(Options(path)))), pool_(*transport_, scattered) {
     if (!transport_->Start(&events_).ok()) std::exit(1);  // NOLINT(concurrency-mt-unsafe)
     std::promise<absl::StatusOr<PeerId>> connected;
     transport_->Connect(address, [&](const absl::StatusOr<PeerId>& peer) { connected.set_value(peer); });
@@ -190,7 +190,9 @@ class Puts {
 class Handoffs {
  public:
   Handoffs(const std::string& path, const std::string& address, bool scattered)
-      : target_{"decode", 1, address}, transport_(Need(CreateTransport(Options(path)))), pool_(*transport_, scattered) {
+      : target_{"decode", 1, address},
+        transport_(Need(CreateUcxTransport(Options(path)))),
+        pool_(*transport_, scattered) {
     sender_ = Need(HandoffSender::Create({"prefill", 1, kNumerics}, transport_.get(), pool_.pool.get()));
     for (int i = 0; i < kAtOnce; ++i) {
       refs_.push_back(Need(pool_.pool->Allocate(kPages)));

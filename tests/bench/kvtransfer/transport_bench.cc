@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "kvtransfer/factory/create_transport.h"
+#include "kvtransfer/ucx/ucx_transport.h"
 
 namespace baton {
 namespace {
@@ -55,7 +55,7 @@ TransportOptions Options(const std::string& path) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   TransportOptions options = Options(path);
   options.listen_address = "127.0.0.1:0";
-  const auto transport = Need(CreateTransport(options));
+  const auto transport = Need(CreateUcxTransport(options));
   const TransportMemory memory = Need(transport->AllocateRegion(kRegionBytes));
   std::memset(memory.data, 0, memory.bytes);
   EchoEvents events;
@@ -122,7 +122,7 @@ int Main(double seconds) {
     close(pipe_ends[0]);
     {
       EchoEvents events;
-      const auto transport = Need(CreateTransport(Options(path)));
+      const auto transport = Need(CreateUcxTransport(Options(path)));
       const TransportMemory memory = Need(transport->AllocateRegion(kRegionBytes));
       std::memset(memory.data, 1, memory.bytes);
       if (!transport->Start(&events).ok()) return 1;

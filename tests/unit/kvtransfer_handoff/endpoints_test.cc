@@ -1,4 +1,4 @@
-#include "kvtransfer/endpoints.h"
+#include "kvtransfer/endpoints/endpoints.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

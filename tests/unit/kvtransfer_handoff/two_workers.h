@@ -19,8 +19,8 @@
 #include "absl/time/time.h"
 #include "common/mutex.h"
 #include "engine/kv/page_pool.h"
-#include "kvtransfer/endpoints.h"
-#include "kvtransfer/inproc/inproc_transport.h"
+#include "kvtransfer/endpoints/endpoints.h"
+#include "tests/inproc/inproc_transport.h"
 
 namespace baton::handoff_test {
 

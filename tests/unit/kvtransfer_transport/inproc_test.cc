@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "kvtransfer/inproc/inproc_transport.h"
 #include "recording_events.h"
+#include "tests/inproc/inproc_transport.h"
 #include "tests/status_matchers.h"
 
 namespace baton {

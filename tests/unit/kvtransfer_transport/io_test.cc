@@ -3,9 +3,9 @@
 #include <thread>
 #include <vector>
 
-#include "kvtransfer/io/liveness.h"
-#include "kvtransfer/io/task_queue.h"
-#include "kvtransfer/io/transport_options.h"
+#include "kvtransfer/timing/liveness.h"
+#include "kvtransfer/timing/task_queue.h"
+#include "kvtransfer/transport_options.h"
 #include "tests/status_matchers.h"
 
 namespace baton {

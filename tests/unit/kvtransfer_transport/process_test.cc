@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "kvtransfer/factory/create_transport.h"
+#include "kvtransfer/ucx/ucx_transport.h"
 #include "peer_process.h"
 #include "recording_events.h"
 #include "tests/status_matchers.h"
@@ -48,7 +48,7 @@ class ProcessTest : public ::testing::TestWithParam<const char*> {
     options.heartbeat_interval = absl::Milliseconds(20);
     options.silent_after = absl::Milliseconds(400);
     options.peer_timeout = peer_timeout;
-    absl::StatusOr<std::unique_ptr<Transport>> transport = CreateTransport(options);
+    absl::StatusOr<std::unique_ptr<Transport>> transport = CreateUcxTransport(options);
     ASSERT_OK(transport);
     transport_ = *std::move(transport);
     if (with_region) {
@@ -375,7 +375,7 @@ TEST(DeviceTest, UcxListensOnTheDeviceOfTheLocalHostOnly) {
   TransportOptions options;
   options.secret = kSecret;
   options.local_host = "127.0.0.1";
-  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Transport> transport, CreateTransport(options));
+  ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Transport> transport, CreateUcxTransport(options));
   const std::vector<Listening> sockets = ListeningSockets();
   EXPECT_FALSE(sockets.empty());
   for (const Listening& socket : sockets) EXPECT_EQ(socket.host, "0100007F");
@@ -385,7 +385,7 @@ TEST(DeviceTest, AHostThatIsNotOursIsAnError) {
   TransportOptions options;
   options.secret = kSecret;
   options.local_host = "203.0.113.1";  // set aside for documentation
-  EXPECT_TRUE(testing::Fails(CreateTransport(options), absl::StatusCode::kNotFound, "203.0.113.1"));
+  EXPECT_TRUE(testing::Fails(CreateUcxTransport(options), absl::StatusCode::kNotFound, "203.0.113.1"));
 }
 
 // A child with `path`, seen from a transport with path auto; `tls` limits what UCX may use in both.
@@ -395,7 +395,7 @@ absl::StatusOr<std::string> PathBetween(const std::string& our_path, const std::
   options.path = our_path;
   options.secret = kSecret;
   RecordingEvents events;
-  absl::StatusOr<std::unique_ptr<Transport>> transport = CreateTransport(options);
+  absl::StatusOr<std::unique_ptr<Transport>> transport = CreateUcxTransport(options);
   PeerProcess child({"serve", their_path, kSecret});
   const std::string address = child.WaitForLine("address ");
   unsetenv("UCX_TLS");  // NOLINT(concurrency-mt-unsafe)

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "kvtransfer/factory/create_transport.h"
+#include "kvtransfer/ucx/ucx_transport.h"
 #include "peer_process.h"
 #include "recording_events.h"
 #include "tests/status_matchers.h"
@@ -49,7 +49,7 @@ class SetupTest : public ::testing::TestWithParam<const char*> {
     options.secret = kSecret;
     options.listen_address = "127.0.0.1:0";
     options.heartbeat_interval = absl::Milliseconds(20);
-    absl::StatusOr<std::unique_ptr<Transport>> transport = CreateTransport(options);
+    absl::StatusOr<std::unique_ptr<Transport>> transport = CreateUcxTransport(options);
     ASSERT_OK(transport);
     transport_ = *std::move(transport);
     ASSERT_OK(transport_->AllocateRegion(4 << 20));

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "kvtransfer/factory/create_transport.h"
+#include "kvtransfer/ucx/ucx_transport.h"
 
 namespace baton {
 namespace {
@@ -62,7 +62,7 @@ int Main(const std::vector<std::string>& args) {
   options.secret = args[3];
   options.heartbeat_interval = absl::Milliseconds(20);
   if (args[1] == "serve") options.listen_address = args.size() > 4 ? args[4] : "127.0.0.1:0";
-  absl::StatusOr<std::unique_ptr<Transport>> transport = CreateTransport(options);
+  absl::StatusOr<std::unique_ptr<Transport>> transport = CreateUcxTransport(options);
   if (!transport.ok()) return 3;
   absl::StatusOr<TransportMemory> memory = (*transport)->AllocateRegion(kRegionBytes);
   PrintingEvents events;

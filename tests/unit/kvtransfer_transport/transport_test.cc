@@ -12,8 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "kvtransfer/factory/create_transport.h"
+#include "kvtransfer/ucx/ucx_transport.h"
 #include "recording_events.h"
+#include "tests/inproc/inproc_transport.h"
 #include "tests/status_matchers.h"
 
 namespace baton {
@@ -48,7 +49,6 @@ class TransportTest : public ::testing::TestWithParam<Kind> {
  protected:
   TransportOptions Options() {
     TransportOptions options;
-    options.kind = GetParam().kind;
     options.path = GetParam().path;
     options.secret = "a secret of the test";
     options.heartbeat_interval = absl::Milliseconds(20);
@@ -61,9 +61,13 @@ class TransportTest : public ::testing::TestWithParam<Kind> {
     options.listen_address = GetParam().listen;
     return options;
   }
+  static absl::StatusOr<std::unique_ptr<Transport>> Create(const TransportOptions& options) {
+    if (std::string(GetParam().kind) == "inproc") return InprocTransport::Create(options);
+    return CreateUcxTransport(options);
+  }
   static std::unique_ptr<Node> Make(const TransportOptions& options, bool with_region = true) {
     auto node = std::make_unique<Node>();
-    absl::StatusOr<std::unique_ptr<Transport>> transport = CreateTransport(options);
+    absl::StatusOr<std::unique_ptr<Transport>> transport = Create(options);
     EXPECT_OK(transport);
     node->transport = *std::move(transport);
     if (with_region) {
@@ -116,7 +120,7 @@ TEST_P(TransportTest, ConnectsAndNamesItsDataPath) {
 TEST_P(TransportTest, RefusesAnEmptySecret) {
   TransportOptions options = Options();
   options.secret = "";
-  EXPECT_TRUE(testing::Fails(CreateTransport(options), absl::StatusCode::kInvalidArgument, "secret"));
+  EXPECT_TRUE(testing::Fails(Create(options), absl::StatusCode::kInvalidArgument, "secret"));
 }
 
 TEST_P(TransportTest, RefusesAPeerWithAnotherSecret) {
@@ -436,7 +440,7 @@ TEST_P(TransportTest, ListensWhereItIsToldAndSaysWhenThatIsTaken) {
   server_ = Make(ListenOptions());
   TransportOptions same = Options();
   same.listen_address = server_->transport->address();
-  const absl::StatusOr<std::unique_ptr<Transport>> second = CreateTransport(same);
+  const absl::StatusOr<std::unique_ptr<Transport>> second = Create(same);
   ASSERT_FALSE(second.ok());
   EXPECT_NE(std::string(second.status().message()).find(same.listen_address), std::string::npos) << second.status();
 }

@@ -6,7 +6,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "common/status_macros.h"
-#include "kvtransfer/endpoints.h"
+#include "kvtransfer/endpoints/endpoints.h"
 #include "kvtransfer/endpoints/make_endpoint.h"
 
 namespace baton {

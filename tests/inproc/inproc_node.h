@@ -20,10 +20,10 @@
 #include "absl/time/time.h"
 #include "common/mutex.h"
 #include "kvtransfer/auth/challenge.h"
-#include "kvtransfer/inproc/inproc_link.h"
-#include "kvtransfer/io/liveness.h"
-#include "kvtransfer/io/task_queue.h"
+#include "kvtransfer/timing/liveness.h"
+#include "kvtransfer/timing/task_queue.h"
 #include "kvtransfer/transport.h"
+#include "tests/inproc/inproc_link.h"
 
 namespace baton {
 

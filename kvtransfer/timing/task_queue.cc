@@ -1,4 +1,4 @@
-#include "kvtransfer/io/task_queue.h"
+#include "kvtransfer/timing/task_queue.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,9 +1,9 @@
-#include "kvtransfer/inproc/inproc_hub.h"
+#include "tests/inproc/inproc_hub.h"
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "kvtransfer/inproc/inproc_node.h"
+#include "tests/inproc/inproc_node.h"
 
 namespace baton {
 namespace {

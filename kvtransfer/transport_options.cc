@@ -1,4 +1,4 @@
-#include "kvtransfer/io/transport_options.h"
+#include "kvtransfer/transport_options.h"
 
 #include "absl/strings/str_cat.h"
 

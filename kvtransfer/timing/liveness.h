@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
-#include "kvtransfer/io/steady_time.h"
+#include "kvtransfer/timing/steady_time.h"
 
 namespace baton {
 

@@ -1,4 +1,4 @@
-#include "kvtransfer/inproc/inproc_node.h"
+#include "tests/inproc/inproc_node.h"
 
 #include <sys/mman.h>
 
@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
-#include "kvtransfer/inproc/inproc_hub.h"
-#include "kvtransfer/io/transport_options.h"
+#include "kvtransfer/transport_options.h"
+#include "tests/inproc/inproc_hub.h"
 
 namespace baton {
 namespace {

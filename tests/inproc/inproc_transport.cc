@@ -1,10 +1,10 @@
-#include "kvtransfer/inproc/inproc_transport.h"
+#include "tests/inproc/inproc_transport.h"
 
 #include <utility>
 #include <vector>
 
 #include "common/status_macros.h"
-#include "kvtransfer/inproc/inproc_node.h"
+#include "tests/inproc/inproc_node.h"
 
 namespace baton {
 

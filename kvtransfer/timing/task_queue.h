@@ -11,7 +11,7 @@
 
 #include "absl/time/time.h"
 #include "common/mutex.h"
-#include "kvtransfer/io/steady_time.h"
+#include "kvtransfer/timing/steady_time.h"
 
 namespace baton {
 
