@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "common/address.h"
 #include "common/grpc_message.h"
+#include "common/grpc_reflection.h"
 #include "common/log.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
@@ -109,6 +110,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMs);
   for (grpc::Service* service : services) builder.RegisterService(service);
+  server->reflection_->Install(builder);
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr || server->port_ == 0) {
     return absl::UnavailableError(Concat("cannot listen on ", options.listen));
@@ -119,9 +121,14 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   return server;
 }
 
+GrpcServer::GrpcServer() : reflection_(std::make_unique<ReflectionService>()) {}
 GrpcServer::~GrpcServer() { Shutdown(absl::Now() + absl::Seconds(1)); }
 
+// gRPC's health service sends every status that it is told, also one that it was told before.
 void GrpcServer::SetServing(bool serving) {
+  MutexLock lock(health_mutex_);
+  if (serving_ == serving) return;
+  serving_ = serving;
   for (const std::string& name : health_names_) server_->GetHealthCheckService()->SetServingStatus(name, serving);
 }
 

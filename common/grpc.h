@@ -5,14 +5,18 @@
 #include <grpcpp/grpcpp.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/mutex.h"
 
 namespace baton {
+
+class ReflectionService;
 
 // Codes are the same on both sides. A message too long for HTTP/2 trailers is cut.
 grpc::Status ToGrpc(const absl::Status& status);
@@ -29,8 +33,8 @@ struct GrpcServerOptions {
   std::vector<std::string> health_names = {};
 };
 
-// A started server with the services given, health (grpc.health.v1, serving at first) and reflection. Shuts down in its
-// destructor, within a second for calls that do not end by themselves.
+// A started server with the services given, health (grpc.health.v1, serving at first) and reflection (v1 and v1alpha).
+// Shuts down in its destructor, within a second for calls that do not end by themselves.
 class GrpcServer {
  public:
   // UNAVAILABLE, naming the address, when it cannot be bound (a port in use says so). `services` must outlive it.
@@ -39,17 +43,22 @@ class GrpcServer {
   ~GrpcServer();
 
   int port() const { return port_; }
-  // What health checks answer, for the empty service name and each of health_names.
-  void SetServing(bool serving);
+  // What health checks answer, for the empty service name and each of health_names. Watchers hear of changes only.
+  // Thread-safe; the last call wins.
+  void SetServing(bool serving) ABSL_LOCKS_EXCLUDED(health_mutex_);
   // Waits for running calls until `deadline`, then cancels what is left. New calls are refused at once. Later calls do
   // nothing; not to be called from two threads.
   void Shutdown(absl::Time deadline);
 
  private:
-  GrpcServer() = default;
+  GrpcServer();
+
+  const std::unique_ptr<ReflectionService> reflection_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
   std::vector<std::string> health_names_;
+  Mutex health_mutex_;
+  std::optional<bool> serving_ ABSL_GUARDED_BY(health_mutex_);  // as gRPC's health service was told; none: not yet
   bool shut_down_ = false;
 };
 

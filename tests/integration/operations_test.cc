@@ -70,24 +70,26 @@ TEST_F(OperationsTest, EveryProcessAnswersHealthChecks) {
   }
 }
 
-TEST_F(OperationsTest, EveryProcessDescribesItsServices) {
-  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> router, ListServices(cluster_->target()));
-  EXPECT_THAT(router, IsSupersetOf({"baton.v1.Inference", "baton.v1.Admin"}));
-  ASSERT_OK_AND_ASSIGN(const std::vector<std::string> methods, ListMethods(cluster_->target(), "baton.v1.Inference"));
-  EXPECT_THAT(methods, ElementsAre("Generate", "Tokenize", "Detokenize", "ListModels"));
-
+TEST_F(OperationsTest, EveryProcessDescribesItsServicesToOldAndNewTools) {
   const std::map<std::string, std::pair<std::string, std::vector<std::string>>> expected = {
       {"prefill", {"baton.v1.PrefillWorker", {"Prefill"}}},
       {"decode", {"baton.v1.DecodeWorker", {"Decode", "Migrate"}}},
       {"both", {"baton.v1.DecodeWorker", {"Decode", "Migrate"}}}};
   ASSERT_OK_AND_ASSIGN(const v1::GetStatusResponse status, cluster_->Status());
   ASSERT_EQ(status.workers_size(), 3);
-  for (const v1::WorkerInfo& worker : status.workers()) {
-    const auto& [service, methods_of_role] = expected.at(worker.role());
-    ASSERT_OK_AND_ASSIGN(const std::vector<std::string> services, ListServices(worker.address()));
-    EXPECT_THAT(services, IsSupersetOf({service, std::string("baton.v1.WorkerControl")})) << worker.worker_id();
-    ASSERT_OK_AND_ASSIGN(const std::vector<std::string> served, ListMethods(worker.address(), service));
-    EXPECT_THAT(served, ElementsAreArray(methods_of_role)) << worker.worker_id();
+  for (const std::string version : {"v1", "v1alpha"}) {
+    ASSERT_OK_AND_ASSIGN(const std::vector<std::string> router, ListServices(cluster_->target(), version));
+    EXPECT_THAT(router, IsSupersetOf({"baton.v1.Inference", "baton.v1.Admin"})) << version;
+    ASSERT_OK_AND_ASSIGN(const std::vector<std::string> methods,
+                         ListMethods(cluster_->target(), version, "baton.v1.Inference"));
+    EXPECT_THAT(methods, ElementsAre("Generate", "Tokenize", "Detokenize", "ListModels")) << version;
+    for (const v1::WorkerInfo& worker : status.workers()) {
+      const auto& [service, methods_of_role] = expected.at(worker.role());
+      ASSERT_OK_AND_ASSIGN(const std::vector<std::string> services, ListServices(worker.address(), version));
+      EXPECT_THAT(services, IsSupersetOf({service, std::string("baton.v1.WorkerControl")})) << worker.worker_id();
+      ASSERT_OK_AND_ASSIGN(const std::vector<std::string> served, ListMethods(worker.address(), version, service));
+      EXPECT_THAT(served, ElementsAreArray(methods_of_role)) << worker.worker_id();
+    }
   }
 }
 

@@ -49,9 +49,10 @@ absl::StatusOr<std::string> Exchange(const std::string& target, const std::strin
   return std::string(reinterpret_cast<const char*>(slice.begin()), slice.size());
 }
 
-// The messages' descriptors come with gRPC's reflection library; JSON stands in for their generated classes.
-absl::StatusOr<nlohmann::json> Reflect(const std::string& target, const nlohmann::json& request) {
-  const std::string package = "grpc.reflection.v1alpha.";
+// The messages' descriptors come with our servers' reflection; JSON stands in for the generated classes.
+absl::StatusOr<nlohmann::json> Reflect(const std::string& target, const std::string& version,
+                                       const nlohmann::json& request) {
+  const std::string package = absl::StrCat("grpc.reflection.", version, ".");
   const auto* const pool = google::protobuf::DescriptorPool::generated_pool();
   google::protobuf::DynamicMessageFactory factory;
   const auto make = [&](const std::string& name) {
@@ -79,15 +80,16 @@ absl::StatusOr<std::string> CheckHealth(const std::string& target) {
   return Exchange(target, "/grpc.health.v1.Health/Check", "");
 }
 
-absl::StatusOr<std::vector<std::string>> ListServices(const std::string& target) {
-  BATON_ASSIGN_OR_RETURN(const nlohmann::json answer, Reflect(target, {{"listServices", ""}}));
+absl::StatusOr<std::vector<std::string>> ListServices(const std::string& target, const std::string& version) {
+  BATON_ASSIGN_OR_RETURN(const nlohmann::json answer, Reflect(target, version, {{"listServices", ""}}));
   std::vector<std::string> names;
   for (const nlohmann::json& service : answer["listServicesResponse"]["service"]) names.push_back(service["name"]);
   return names;
 }
 
-absl::StatusOr<std::vector<std::string>> ListMethods(const std::string& target, const std::string& service) {
-  BATON_ASSIGN_OR_RETURN(const nlohmann::json answer, Reflect(target, {{"fileContainingSymbol", service}}));
+absl::StatusOr<std::vector<std::string>> ListMethods(const std::string& target, const std::string& version,
+                                                     const std::string& service) {
+  BATON_ASSIGN_OR_RETURN(const nlohmann::json answer, Reflect(target, version, {{"fileContainingSymbol", service}}));
   std::vector<std::string> names;
   for (const std::string encoded : answer["fileDescriptorResponse"]["fileDescriptorProto"]) {
     std::string bytes;

@@ -12,9 +12,10 @@ namespace baton::testing {
 absl::StatusOr<std::string> CheckHealth(const std::string& target);
 inline constexpr char kServing[] = "\x08\x01";  // {status: SERVING}
 
-// Names of services, by grpc.reflection.v1alpha.
-absl::StatusOr<std::vector<std::string>> ListServices(const std::string& target);
+// Names of services, by server reflection of `version`, "v1" or "v1alpha".
+absl::StatusOr<std::vector<std::string>> ListServices(const std::string& target, const std::string& version);
 // The same for one service's methods, from the protocol file that the server sends.
-absl::StatusOr<std::vector<std::string>> ListMethods(const std::string& target, const std::string& service);
+absl::StatusOr<std::vector<std::string>> ListMethods(const std::string& target, const std::string& version,
+                                                     const std::string& service);
 
 }  // namespace baton::testing

@@ -8,8 +8,11 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
@@ -146,6 +149,60 @@ TEST(GrpcServerTest, ServesItsServicesHealthAndReflectionOnAPortOfItsChoice) {
   EXPECT_THAT(Exchange(channel, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
                        std::string_view(kListServices, 2)),
               HasSubstr("baton.v1.Inference"));
+}
+
+// The statuses that Health/Watch sends, in their order, for as long as `goes_on`, called after each, says so.
+std::vector<std::string> WatchHealth(const std::shared_ptr<grpc::Channel>& channel,
+                                     const std::function<bool(size_t count)>& goes_on) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  context.set_wait_for_ready(true);
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+  grpc::CompletionQueue queue;
+  const auto wait = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  const auto call = stub.PrepareCall(&context, "/grpc.health.v1.Health/Watch", &queue);
+  call->StartCall(nullptr);
+  wait();
+  grpc::Slice empty;
+  call->WriteLast(grpc::ByteBuffer(&empty, 1), {}, nullptr);
+  wait();
+  std::vector<std::string> statuses;
+  grpc::ByteBuffer message;
+  do {
+    call->Read(&message, nullptr);
+    if (!wait()) break;
+    grpc::Slice whole;
+    EXPECT_TRUE(message.DumpToSingleSlice(&whole).ok());
+    statuses.emplace_back(reinterpret_cast<const char*>(whole.begin()), whole.size());
+  } while (goes_on(statuses.size()));
+  context.TryCancel();
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  wait();
+  return statuses;
+}
+
+TEST(GrpcServerTest, TellsWatchersOfHealthAboutChangesOnly) {
+  FakeInference service;
+  ASSERT_OK_AND_ASSIGN(auto server, StartServer(service, "127.0.0.1:0"));
+  // Far enough apart that each would be a message: the health service merges what it cannot send at once.
+  const auto repeat = [&server](bool serving) {
+    for (int i = 0; i < 10; ++i) {
+      server->SetServing(serving);
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+  };
+  const auto statuses = WatchHealth(MakeChannel(Address(server->port())), [&](size_t count) {
+    const bool serving = count % 2 == 1;
+    repeat(serving);
+    server->SetServing(!serving);
+    return count < 4;
+  });
+  EXPECT_THAT(statuses, ::testing::ElementsAre(kServing, kNotServing, kServing, kNotServing));
 }
 
 TEST(GrpcServerTest, SaysThatAPortIsInUse) {
