@@ -1,42 +1,38 @@
-// Serves a process's metrics at http://<listen>/metrics.
+// A process's metrics: a registry, and a page that serves it at http://<listen>/metrics together with those of every
+// process (metrics_process.h).
 //
-// The registry is thread-safe; families and metrics it hands out live as long as the server.
+// Thread-safe. Families and metrics that the registry hands out live as long as the MetricsServer.
 #pragma once
 
-#include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
-
-namespace prometheus {
-class Exposer;
-}
+#include "common/metrics_http.h"
+#include "common/metrics_process.h"
 
 namespace baton {
-
-// Buckets, in seconds, that resolve p95 at 5 ms and at 60 s alike.
-prometheus::Histogram::BucketBoundaries LatencyBuckets();
 
 class MetricsServer {
  public:
   // `listen` is host:port; port 0 for any. UNAVAILABLE, naming the address, when it cannot be bound. An empty address:
   // metrics are collected but not served.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(const std::string& listen);
-  ~MetricsServer();
 
-  prometheus::Registry& registry() { return *registry_; }
-  int port() const { return port_; }  // 0 when not served
+  prometheus::Registry& registry() { return registry_; }
+  int port() const { return http_ == nullptr ? 0 : http_->port(); }  // 0 when not served
+
+  // In Prometheus' text format.
+  std::string Page() const;
 
  private:
-  MetricsServer();
+  MetricsServer() = default;
 
-  std::shared_ptr<prometheus::Registry> registry_;
-  std::unique_ptr<prometheus::Exposer> exposer_;
-  std::string host_;
-  int port_ = 0;
+  prometheus::Registry registry_;
+  const ProcessMetrics process_;
+  std::unique_ptr<MetricsHttp> http_;  // last: its thread reads the others
 };
 
 }  // namespace baton

@@ -1,9 +1,5 @@
 #include "decode_worker/decode_engine.h"
 
-#include <prometheus/counter.h>
-#include <prometheus/gauge.h>
-#include <prometheus/histogram.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -62,8 +58,8 @@ void DecodeEngine::OnReceived(ReceivedSequence received) {
   job->sequence.AddPages(std::move(received.pages));
   job->sequence.AdvanceKv(received.tokens);
   job->sequence.Publish(/*replace=*/true);
-  parts_.metrics->received_tokens.Increment(received.tokens - received.cached_tokens);
-  parts_.metrics->cached_tokens.Increment(received.cached_tokens);
+  parts_.metrics->TokensReceived(job->sequence.attempt(), received.tokens - received.cached_tokens);
+  parts_.metrics->TokensCached(job->sequence.attempt(), received.cached_tokens);
   job->state = State::kRunning;
   job->queued_since = SteadyNow();
   job->first_token_out = true;  // the stream of who handed over carries it
@@ -163,7 +159,7 @@ void DecodeEngine::AdmitLocal() {
     if (IsComputedByAnother(*job)) continue;
     waits = !EnsurePages(job->sequence, tokens);
     if (waits) break;
-    parts_.metrics->cached_tokens.Increment(job->sequence.cached_tokens());
+    parts_.metrics->TokensCached(job->sequence.attempt(), job->sequence.cached_tokens());
     job->state = State::kRunning;
     ++local_sequences_;
     EndLocalsTurn();
@@ -279,9 +275,8 @@ void DecodeEngine::RunStep(const std::vector<Share>& plan) {
     Job& job = *jobs_.Find(share.key);
     if (job.started == absl::Time()) {
       job.started = start;
-      prometheus::Histogram& waited =
-          job.local ? parts_.metrics->prefill_queue_seconds : parts_.metrics->decode_queue_seconds;
-      waited.Observe(absl::ToDoubleSeconds(start - job.queued_since));
+      const auto stage = job.local ? WorkerMetrics::Stage::kPrefill : WorkerMetrics::Stage::kDecode;
+      parts_.metrics->Queued(job.sequence.attempt(), stage, start - job.queued_since);
     }
     if (!job.first_token_out) prompt_tokens += share.tokens;
     jobs.push_back(&job);
@@ -304,16 +299,17 @@ void DecodeEngine::RunStep(const std::vector<Share>& plan) {
     return;
   }
 
-  const double seconds = absl::ToDoubleSeconds(SteadyNow() - start);
-  parts_.metrics->step_seconds.Observe(seconds);
-  parts_.metrics->batch_sequences.Observe(static_cast<double>(entries.size()));
+  const absl::Duration duration = SteadyNow() - start;
+  const double seconds = absl::ToDoubleSeconds(duration);
+  parts_.metrics->StepDone(entries, duration);
   UpdateMean(parts_.load->step_seconds, seconds);
   if (prompt_tokens > 0) {
-    parts_.metrics->prompt_tokens.Increment(prompt_tokens);
     prefill_speed_.Add(prompt_tokens, seconds);
     parts_.load->prefill_tokens_per_second = prefill_speed_.tokens_per_second();
   }
-  for (const StepEntry& entry : entries) {
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const StepEntry& entry = entries[i];
+    if (!jobs[i]->first_token_out) parts_.metrics->TokensComputed(entry.sequence->attempt(), entry.tokens);
     entry.sequence->Publish(/*replace=*/true);
     if (entry.sampled.has_value()) OnSampled(AttemptKey(entry.sequence->key()), *entry.sampled);
   }
@@ -321,11 +317,11 @@ void DecodeEngine::RunStep(const std::vector<Share>& plan) {
 
 void DecodeEngine::OnSampled(const AttemptKey& key, const SampledToken& sampled) {
   Job& job = *jobs_.Find(key);
-  parts_.metrics->generated_tokens.Increment();
+  parts_.metrics->TokenSampled(job.sequence.attempt());
   if (!job.first_token_out) {
     job.first_token_out = true;
     const absl::Duration prefill = SteadyNow() - job.started;
-    parts_.metrics->prefill_seconds.Observe(absl::ToDoubleSeconds(prefill));
+    parts_.metrics->Prefilled(job.sequence.attempt(), prefill);
     v1::DecodeEvent started;
     started.mutable_started()->set_prefill_seconds(absl::ToDoubleSeconds(prefill));
     started.mutable_started()->set_queue_seconds(absl::ToDoubleSeconds(job.started - job.queued_since));
@@ -364,8 +360,8 @@ void DecodeEngine::Fail(const AttemptKey& key, v1::AttemptFailure cause, const a
 // any more. The receiver closes it, which also tells it that a batch slot is free.
 void DecodeEngine::End(const AttemptKey& attempt_key, const std::string& outcome) {
   const AttemptKey key = attempt_key;  // `attempt_key` may be the job's own
-  parts_.metrics->AttemptEnded(outcome);
   Job& job = *jobs_.Find(key);
+  parts_.metrics->AttemptEnded(job.sequence.attempt(), outcome);
   const bool local = job.local;
   if (local && job.in_batch()) --local_sequences_;
   job.state = State::kReleasing;
@@ -391,8 +387,7 @@ void DecodeEngine::PublishLoad() {
   parts_.load->waiting_requests = waiting;
   parts_.load->running_sequences = running;
   parts_.load->waiting_tokens = waiting_tokens;
-  parts_.metrics->waiting_sequences.Set(waiting);
-  parts_.metrics->running_sequences.Set(running);
+  parts_.metrics->SetSequences(running, waiting);
   parts_.metrics->SetPages(parts_.pool->counts());
 }
 

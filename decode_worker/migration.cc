@@ -1,7 +1,4 @@
 // Live migration: the part of the DecodeEngine that hands running sequences over to other decode workers.
-#include <prometheus/counter.h>
-#include <prometheus/histogram.h>
-
 #include <algorithm>
 #include <span>
 #include <string>
@@ -122,7 +119,7 @@ void DecodeEngine::OnDepartureFailed(const MigrationOrder& order, const absl::St
   if (job == nullptr) return;  // aborted meanwhile: that has its own answer
   const v1::AttemptFailure cause = SendFailureCause(why);
   if (cause == v1::ATTEMPT_FAILURE_PEER_LOST || cause == v1::ATTEMPT_FAILURE_REVOKED) {
-    parts_.metrics->transfer_failures.Increment();
+    parts_.metrics->HandoffFailed(job->sequence.attempt());
   }
   EndDeparture(*job, cause, why);
   OnNoLongerRead(order.from);
@@ -131,9 +128,7 @@ void DecodeEngine::OnDepartureFailed(const MigrationOrder& order, const absl::St
 void DecodeEngine::OnDeparted(const MigrationOrder& order, const HandoffStats& stats) {
   Job* job = FindDeparting(order);
   if (job == nullptr) return;
-  parts_.metrics->kv_transfer_seconds.Observe(absl::ToDoubleSeconds(stats.transfer));
-  parts_.metrics->kv_transfer_exposed_seconds.Observe(absl::ToDoubleSeconds(stats.exposed));
-  parts_.metrics->transfer_bytes.Increment(static_cast<double>(stats.bytes));
+  parts_.metrics->HandedOver(job->sequence.attempt(), stats);
   Log(LogLevel::kInfo, "decode.migrated",
       {{"request", order.from.request.ToString()},
        {"attempt", order.from.attempt},

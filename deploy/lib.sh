@@ -63,10 +63,21 @@ as_root() {
   fi
 }
 
-install_as_root() {
-  as_root apt-get update
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
-}
+# install_as_root PACKAGE...: installs packages and starts none of their services. Debian asks policy-rc.d whether it may
+# start one; 101 means no. Prometheus is wanted for promtool only, so that it is not started at the next boot either.
+install_as_root() (
+  policy=/usr/sbin/policy-rc.d
+  if [[ ! -e $policy ]]; then
+    trap 'as_root rm -f "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' | as_root tee "$policy" >/dev/null
+    as_root chmod 755 "$policy"
+  fi
+  as_root apt-get update &&
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@" || exit
+  if [[ " $* " == *" prometheus "* ]] && command -v systemctl >/dev/null; then
+    as_root systemctl disable prometheus.service
+  fi
+)
 
 # Installs what is missing of deploy/packages.txt. Touches nothing, and needs no rights, when nothing is.
 install_packages() {

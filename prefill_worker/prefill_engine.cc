@@ -1,9 +1,5 @@
 #include "prefill_worker/prefill_engine.h"
 
-#include <prometheus/counter.h>
-#include <prometheus/gauge.h>
-#include <prometheus/histogram.h>
-
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -36,7 +32,7 @@ void PrefillEngine::Cancel(const AttemptKey& key) {
   Job* job = jobs_.Find(key);
   if (job == nullptr || job->state == State::kReleasing) return;
   Log(LogLevel::kInfo, "prefill.cancelled", {{"request", key.request.ToString()}, {"attempt", key.attempt}});
-  parts_.metrics->AttemptEnded("cancelled");
+  parts_.metrics->AttemptEnded(job->sequence.attempt(), "cancelled");
   Release(*job, /*finished=*/false);
 }
 
@@ -157,11 +153,10 @@ void PrefillEngine::RunStep(const std::vector<Share>& plan) {
     if (job.started == absl::Time()) {
       job.started = start;
       job.sequence.TakeCached();  // what others have computed since it got its pages
-      parts_.metrics->cached_tokens.Increment(job.sequence.cached_tokens());
-      const double queued = absl::ToDoubleSeconds(start - job.submitted);
-      parts_.metrics->prefill_queue_seconds.Observe(queued);
+      parts_.metrics->TokensCached(job.sequence.attempt(), job.sequence.cached_tokens());
+      parts_.metrics->Queued(job.sequence.attempt(), WorkerMetrics::Stage::kPrefill, start - job.submitted);
       v1::PrefillEvent event;
-      event.mutable_started()->set_queue_seconds(queued);
+      event.mutable_started()->set_queue_seconds(absl::ToDoubleSeconds(start - job.submitted));
       job.sink->Write(std::move(event), /*last=*/false);
     }
     jobs.push_back(&job);
@@ -196,14 +191,14 @@ void PrefillEngine::RunStep(const std::vector<Share>& plan) {
     return;
   }
 
-  const double seconds = absl::ToDoubleSeconds(SteadyNow() - start);
-  parts_.metrics->step_seconds.Observe(seconds);
-  parts_.metrics->batch_sequences.Observe(static_cast<double>(jobs.size()));
-  parts_.metrics->prompt_tokens.Increment(tokens);
+  const absl::Duration duration = SteadyNow() - start;
+  const double seconds = absl::ToDoubleSeconds(duration);
+  parts_.metrics->StepDone(entries, duration);
   UpdateMean(parts_.load->step_seconds, seconds);
   prefill_speed_.Add(tokens, seconds);
   parts_.load->prefill_tokens_per_second = prefill_speed_.tokens_per_second();
   for (size_t i = 0; i < jobs.size(); ++i) {
+    parts_.metrics->TokensComputed(jobs[i]->sequence.attempt(), entries[i].tokens);
     if (jobs[i]->state == State::kReleasing) continue;
     jobs[i]->pages_put = pages_complete[i];
     jobs[i]->sequence.Publish(/*replace=*/false);  // the transport reads the pages that it would replace
@@ -213,8 +208,8 @@ void PrefillEngine::RunStep(const std::vector<Share>& plan) {
 
 void PrefillEngine::OnFirstToken(Job& job, const SampledToken& sampled) {
   job.prefill_time = SteadyNow() - job.started;
-  parts_.metrics->prefill_seconds.Observe(absl::ToDoubleSeconds(job.prefill_time));
-  parts_.metrics->generated_tokens.Increment();
+  parts_.metrics->Prefilled(job.sequence.attempt(), job.prefill_time);
+  parts_.metrics->TokenSampled(job.sequence.attempt());
 
   v1::PrefillEvent token;
   FillTokenEvent(job.sequence.output_tokens(), sampled, job.sequence.attempt().sampling, token.mutable_first_token());
@@ -232,7 +227,7 @@ void PrefillEngine::OnFirstToken(Job& job, const SampledToken& sampled) {
   finished.mutable_finished()->set_prefill_seconds(absl::ToDoubleSeconds(job.prefill_time));
   finished.mutable_finished()->set_cached_prompt_tokens(job.sequence.cached_tokens());
   job.sink->Write(std::move(finished), /*last=*/true);
-  parts_.metrics->AttemptEnded("finished");
+  parts_.metrics->AttemptEnded(job.sequence.attempt(), "finished");
   Release(job, /*finished=*/true);
 }
 
@@ -241,10 +236,8 @@ void PrefillEngine::OnFirstToken(Job& job, const SampledToken& sampled) {
 void PrefillEngine::OnHandedOver(const AttemptKey& key, const HandoffStats& stats) {
   Job* job = jobs_.Find(key);
   if (job == nullptr || job->state != State::kCommitting) return;
-  parts_.metrics->kv_transfer_seconds.Observe(absl::ToDoubleSeconds(stats.transfer));
-  parts_.metrics->kv_transfer_exposed_seconds.Observe(absl::ToDoubleSeconds(stats.exposed));
-  parts_.metrics->transfer_bytes.Increment(static_cast<double>(stats.bytes));
-  parts_.metrics->AttemptEnded("handed_over");
+  parts_.metrics->HandedOver(job->sequence.attempt(), stats);
+  parts_.metrics->AttemptEnded(job->sequence.attempt(), "handed_over");
   v1::PrefillEvent event;
   v1::HandedOver& done = *event.mutable_handed_over();
   done.set_prefill_seconds(absl::ToDoubleSeconds(job->prefill_time));
@@ -271,7 +264,7 @@ void PrefillEngine::OnHandoffFailed(const AttemptKey& key, const absl::Status& w
   const v1::AttemptFailure cause = SendFailureCause(why);
   // A refusal is a decode worker's answer, not a transfer's fault.
   if (cause == v1::ATTEMPT_FAILURE_PEER_LOST || cause == v1::ATTEMPT_FAILURE_REVOKED) {
-    parts_.metrics->transfer_failures.Increment();
+    parts_.metrics->HandoffFailed(job->sequence.attempt());
   }
   Fail(*job, cause, why);
   Forget(key);
@@ -281,7 +274,7 @@ void PrefillEngine::Fail(Job& job, v1::AttemptFailure cause, const absl::Status&
   const AttemptKey& key = job.sequence.key();
   Log(LogLevel::kWarning, "prefill.failed",
       {{"request", key.request.ToString()}, {"attempt", key.attempt}, {"cause", CauseName(cause)}, {"status", why}});
-  parts_.metrics->AttemptEnded(CauseName(cause));
+  parts_.metrics->AttemptEnded(job.sequence.attempt(), CauseName(cause));
   v1::PrefillEvent event;
   FillFailed(cause, why, event.mutable_failed());
   job.sink->Write(std::move(event), /*last=*/true);
@@ -322,8 +315,7 @@ void PrefillEngine::PublishLoad() {
   parts_.load->waiting_requests = waiting;
   parts_.load->running_sequences = running;
   parts_.load->waiting_tokens = waiting_tokens;
-  parts_.metrics->waiting_sequences.Set(waiting);
-  parts_.metrics->running_sequences.Set(running);
+  parts_.metrics->SetSequences(running, waiting);
   parts_.metrics->SetPages(parts_.pool->counts());
 }
 

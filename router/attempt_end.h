@@ -1,4 +1,4 @@
-// Why an attempt ended: one word for AttemptInfo.ended_by, logs and the label of baton_attempts_total.
+// How an attempt ended: one word for AttemptInfo.ended_by, and for the outcome in logs and in baton_attempts_total.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,8 @@
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 
+#include "common/metrics_buckets.h"
+
 namespace baton::router {
 namespace {
 
@@ -29,23 +31,36 @@ Family<Gauge>& Level(prometheus::Registry& registry, const char* name, const cha
 
 struct RouterMetrics::Families {
   explicit Families(prometheus::Registry& r)
-      : ttft(Seconds(r, "baton_time_to_first_token_seconds", "From the request's arrival to its first token")),
-        tpot(Seconds(r, "baton_time_per_output_token_seconds", "Mean time per token after the first, per request")),
-        itl(Seconds(r, "baton_inter_token_latency_seconds", "Gap between consecutive tokens")),
-        pause(Seconds(r, "baton_pause_seconds", "Between tokens of two attempts, by how the first one ended")),
-        duration(Seconds(r, "baton_request_duration_seconds", "From the request's arrival to its end")),
-        queue(Seconds(r, "baton_queue_seconds", "Waiting, by stage")),
-        requests(Count(r, "baton_requests_total", "Requests ended, by outcome")),
-        prompt_tokens(Count(r, "baton_prompt_tokens_total", "Prompt tokens of finished requests")),
-        generated_tokens(Count(r, "baton_generated_tokens_total", "Output tokens of finished requests")),
-        placements(Count(r, "baton_placements_total", "Attempts placed, by where the prompt is computed")),
-        expected_cached_tokens(Count(r, "baton_expected_cached_tokens_total",
-                                     "Prompt tokens that their workers were thought to have when they were placed")),
-        attempts(Count(r, "baton_attempts_total", "Attempts ended, by cause")),
-        disagreements(Count(r, "baton_token_disagreements_total", "Output tokens that came twice and differed")),
-        running(Level(r, "baton_running_requests", "Requests in flight")),
-        ready_pairs(Level(r, "baton_ready_pairs", "Pairs of workers that passed their probe")),
-        workers(Level(r, "baton_workers", "Workers, by state")) {}
+      : ttft(Seconds(r, "baton_time_to_first_token_seconds", "A request's arrival to its first token")),
+        tpot(Seconds(r, "baton_time_per_output_token_seconds",
+                     "Mean time per output token after the first, one value per request that finished")),
+        itl(Seconds(r, "baton_inter_token_latency_seconds",
+                    "Gap between consecutive output tokens. A message with n tokens that comes g after the one before "
+                    "counts as n gaps of g / n")),
+        pause(Seconds(
+            r, "baton_pause_seconds",
+            "Gap between the last token of one attempt and the first of the next, by how the one before ended")),
+        duration(Seconds(r, "baton_request_duration_seconds", "A request's arrival to its end")),
+        queue(Seconds(r, "baton_request_queue_seconds",
+                      "A request's arrival to the start of its last attempt before the first token")),
+        requests(Count(r, "baton_requests_total",
+                       "Requests that ended, by outcome: stop, length, or the name of a status code")),
+        prompt_tokens(Count(r, "baton_prompt_tokens_total", "Prompt tokens of requests that finished")),
+        generated_tokens(Count(r, "baton_generated_tokens_total", "Output tokens of requests that finished")),
+        placements(Count(r, "baton_placements_total",
+                         "Attempts placed on workers. Label prefill: local, the decode worker computes the prompt; "
+                         "remote, a prefill worker does")),
+        expected_cached_tokens(
+            Count(r, "baton_expected_cached_tokens_total",
+                  "Prompt tokens that the chosen workers were expected to have cached when an attempt was placed")),
+        attempts(Count(
+            r, "baton_attempts_total",
+            "Attempts that ended, by outcome. Every retry and every migration of a request is a further attempt")),
+        disagreements(Count(r, "baton_token_disagreements_total",
+                            "Output tokens that came twice and differed, which ends their request")),
+        running(Level(r, "baton_running_requests", "Requests that run or wait here")),
+        ready_pairs(Level(r, "baton_ready_pairs", "Pairs of workers that passed their probe and take requests")),
+        workers(Level(r, "baton_workers", "Workers by state, as this router sees them")) {}
 
   Family<Histogram>& ttft;
   Family<Histogram>& tpot;
@@ -69,11 +84,11 @@ struct RouterMetrics::Families {
 struct RouterMetrics::OfModel {
   OfModel(Families& f, const std::string& model)
       : label{{"model", model}},
-        ttft(f.ttft.Add(label, LatencyBuckets())),
-        tpot(f.tpot.Add(label, LatencyBuckets())),
-        itl(f.itl.Add(label, LatencyBuckets())),
-        duration(f.duration.Add(label, LatencyBuckets())),
-        queue(f.queue.Add({{"model", model}, {"stage", "router"}}, LatencyBuckets())),
+        ttft(f.ttft.Add(label, FirstTokenBuckets().boundaries)),
+        tpot(f.tpot.Add(label, StepBuckets().boundaries)),
+        itl(f.itl.Add(label, TokenGapBuckets().boundaries)),
+        duration(f.duration.Add(label, WholeRequestBuckets().boundaries)),
+        queue(f.queue.Add(label, WaitBuckets().boundaries)),
         prompt_tokens(f.prompt_tokens.Add(label)),
         generated_tokens(f.generated_tokens.Add(label)),
         disagreements(f.disagreements.Add(label)) {}
@@ -99,7 +114,7 @@ RouterMetrics::OfModel& RouterMetrics::Of(const std::string& model) {
   return *entry;
 }
 
-void RouterMetrics::RouterQueue(const std::string& model, absl::Duration waited) {
+void RouterMetrics::Queued(const std::string& model, absl::Duration waited) {
   Of(model).queue.Observe(absl::ToDoubleSeconds(waited));
 }
 
@@ -107,8 +122,10 @@ void RouterMetrics::FirstToken(const std::string& model, absl::Duration since_re
   Of(model).ttft.Observe(absl::ToDoubleSeconds(since_received));
 }
 
-void RouterMetrics::NextToken(const std::string& model, absl::Duration gap) {
-  Of(model).itl.Observe(absl::ToDoubleSeconds(gap));
+void RouterMetrics::NextTokens(const std::string& model, int tokens, absl::Duration gap) {
+  OfModel& of = Of(model);
+  const double each = absl::ToDoubleSeconds(gap) / tokens;
+  for (int i = 0; i < tokens; ++i) of.itl.Observe(each);
 }
 
 void RouterMetrics::Finished(const std::string& model, const v1::Usage& usage, const v1::Timings& timings) {
@@ -129,11 +146,11 @@ void RouterMetrics::Placed(const std::string& model, bool local, uint32_t cached
 }
 
 void RouterMetrics::AttemptEnded(const std::string& model, AttemptEnd end) {
-  families_->attempts.Add({{"model", model}, {"cause", std::string(Name(end))}}).Increment();
+  families_->attempts.Add({{"model", model}, {"outcome", std::string(Name(end))}}).Increment();
 }
 
 void RouterMetrics::Resumed(const std::string& model, AttemptEnd after, absl::Duration pause) {
-  families_->pause.Add({{"model", model}, {"cause", std::string(Name(after))}}, LatencyBuckets())
+  families_->pause.Add({{"model", model}, {"cause", std::string(Name(after))}}, WaitBuckets().boundaries)
       .Observe(absl::ToDoubleSeconds(pause));
 }
 

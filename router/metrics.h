@@ -23,9 +23,10 @@ class RouterMetrics {
   explicit RouterMetrics(prometheus::Registry& registry);
   ~RouterMetrics();
 
-  void RouterQueue(const std::string& model, absl::Duration waited);
+  void Queued(const std::string& model, absl::Duration waited);
   void FirstToken(const std::string& model, absl::Duration since_received);
-  void NextToken(const std::string& model, absl::Duration gap);
+  // `tokens`, at least one, came in one message, `gap` after the message before: as many gaps of an equal share.
+  void NextTokens(const std::string& model, int tokens, absl::Duration gap);
   void Finished(const std::string& model, const v1::Usage& usage, const v1::Timings& timings);
   // Once per request. `outcome`: stop, length, or the name of a status code. A request that was refused before its
   // model was known has an empty model and no duration.

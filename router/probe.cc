@@ -56,6 +56,7 @@ void ProbePair(const Placement& placement, std::shared_ptr<const ModelAssets> as
   options.spec.sampling.set_top_p(1);
   options.spec.sampling.set_repetition_penalty(1);
   options.spec.sampling.set_max_tokens(kOutputTokens);
+  options.is_probe = true;
   options.assets = std::move(assets);
   options.retry.max_attempts = 1;
   options.retry.overload_wait = absl::ZeroDuration();

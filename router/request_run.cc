@@ -143,6 +143,7 @@ v1::AttemptHeader RequestRun::MakeHeader(uint32_t attempt, const Placement& plac
   *header.mutable_sampling() = spec.sampling;
   const PageHash root = HashRoot(spec);
   header.set_page_hash_root(root.data(), root.size());
+  header.set_is_probe(options_.is_probe);
   return header;
 }
 
@@ -290,17 +291,14 @@ void RequestRun::Do(action::Send& send) {
 void RequestRun::ObserveTokens(const v1::Chunk& chunk) {
   if (chunk.token_ids().empty()) return;
   const absl::Time now = SteadyNow();
-  int gaps = chunk.token_ids_size();
-  if (!last_token_) {
+  if (last_token_) {
+    options_.metrics->NextTokens(options_.spec.model, chunk.token_ids_size(), now - *last_token_);
+  } else {
+    // Further tokens of this message have no gap: no message came before.
     options_.metrics->FirstToken(options_.spec.model, now - options_.received);
     // Waiting for workers with room is waiting here, too: it ends with the attempt that works.
-    options_.metrics->RouterQueue(options_.spec.model, attempt_opened_.value_or(now) - options_.received);
-    last_token_ = now;
-    --gaps;
+    options_.metrics->Queued(options_.spec.model, attempt_opened_.value_or(now) - options_.received);
   }
-  // Tokens that came together have no gap between them.
-  absl::Duration gap = now - *last_token_;
-  for (; gaps > 0; --gaps) options_.metrics->NextToken(options_.spec.model, std::exchange(gap, absl::ZeroDuration()));
   last_token_ = now;
 }
 
@@ -331,8 +329,7 @@ void RequestRun::End(std::string_view outcome, const absl::Status& status) {
        {"detail", std::string(status.message())}});
   if (options_.metrics != nullptr) {
     if (!last_token_) {
-      options_.metrics->RouterQueue(options_.spec.model,
-                                    attempt_opened_ ? *attempt_opened_ - options_.received : total);
+      options_.metrics->Queued(options_.spec.model, attempt_opened_ ? *attempt_opened_ - options_.received : total);
     }
     options_.metrics->RequestEnded(options_.spec.model, outcome, total);
   }

@@ -53,7 +53,8 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
     absl::Duration timeout;   // from `received`
     std::shared_ptr<Placer> placer;
     std::shared_ptr<ResponseSink> sink;  // released after its last call
-    RouterMetrics* metrics = nullptr;    // null for probes, which count for nothing; else outlives the run
+    bool is_probe = false;               // the router's own: counts for nothing here and at the workers
+    RouterMetrics* metrics = nullptr;    // outlives the run; null: nothing is counted
   };
 
   static std::shared_ptr<RequestRun> Start(Options options);

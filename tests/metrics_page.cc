@@ -65,6 +65,7 @@ absl::StatusOr<MetricsPage> MetricsPage::Fetch(int port, const std::string& host
 
 MetricsPage MetricsPage::Parse(const std::string& text) {
   MetricsPage page;
+  page.text_ = text;
   for (const absl::string_view piece : absl::StrSplit(text, '\n')) {
     const std::string line(piece);
     // name{label="value",...} number

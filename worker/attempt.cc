@@ -116,6 +116,7 @@ absl::StatusOr<Attempt> ParseAttempt(const v1::AttemptHeader& header, const Atte
   attempt.key.attempt = header.attempt();
   if (attempt.key.attempt == 0) return Invalid("attempt", 0, "1 or more");
   attempt.arrival = absl::FromUnixNanos(header.arrival_unix_nanos());
+  attempt.is_probe = header.is_probe();
 
   for (TokenId token : header.prompt_token_ids()) BATON_RETURN_IF_ERROR(CheckToken("prompt_token_ids", token, limits));
   for (TokenId token : header.prior_output_token_ids()) {

@@ -27,6 +27,7 @@ struct Attempt {
   std::vector<TokenId> prior_output;  // of earlier attempts; output, not prompt
   SamplingParams sampling;
   std::optional<PageHash> page_hash_root;  // none: shares no pages
+  bool is_probe = false;                   // a router's own, not a request's
 
   // Whose KV a prefill computes.
   int context_tokens() const { return static_cast<int>(prompt.size() + prior_output.size()); }

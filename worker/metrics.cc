@@ -1,37 +1,57 @@
 #include "worker/metrics.h"
 
+#include <algorithm>
 #include <map>
 
-#include "common/metrics.h"
+#include "common/metrics_buckets.h"
 
 namespace baton {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Gauge;
+using prometheus::Histogram;
+using Labels = std::map<std::string, std::string>;
+
+void Observe(const Attempt& attempt, Histogram& histogram, absl::Duration duration) {
+  if (!attempt.is_probe) histogram.Observe(absl::ToDoubleSeconds(duration));
+}
+
+void Count(const Attempt& attempt, Counter& counter, double amount) {
+  if (!attempt.is_probe) counter.Increment(amount);
+}
+
+}  // namespace
 
 // Registers metrics that all carry the labels model and role.
 class WorkerMetrics::Builder {
  public:
-  using Labels = std::map<std::string, std::string>;
-
   Builder(prometheus::Registry& registry, const std::string& model, const std::string& role)
       : registry_(registry), constant_{{"model", model}, {"role", role}} {}
 
-  prometheus::Histogram& Seconds(const char* name, const char* help, const Labels& labels = {}) const {
-    return Histogram(name, help, LatencyBuckets(), labels);
+  Histogram& Observed(const char* name, const char* help, const BucketSet& buckets, const Labels& labels = {}) const {
+    return prometheus::BuildHistogram().Name(name).Help(help).Labels(constant_).Register(registry_).Add(
+        labels, buckets.boundaries);
   }
-  prometheus::Histogram& Histogram(const char* name, const char* help,
-                                   const prometheus::Histogram::BucketBoundaries& buckets,
-                                   const Labels& labels = {}) const {
-    return prometheus::BuildHistogram().Name(name).Help(help).Labels(constant_).Register(registry_).Add(labels,
-                                                                                                        buckets);
+  Histogram& Queue(const char* stage) const {
+    return Observed("baton_worker_queue_seconds",
+                    "Waiting for the first step. Stage prefill: of a prompt that is computed here; decode: of a "
+                    "sequence that was handed over",
+                    WaitBuckets(), {{"stage", stage}});
   }
-  prometheus::Counter& Counter(const char* name, const char* help) const { return Counters(name, help).Add({}); }
-  prometheus::Family<prometheus::Counter>& Counters(const char* name, const char* help) const {
+  Family<Counter>& Counts(const char* name, const char* help) const {
     return prometheus::BuildCounter().Name(name).Help(help).Labels(constant_).Register(registry_);
   }
-  prometheus::Gauge& Gauge(const char* name, const char* help, const Labels& labels = {}) const {
+  Counter& Counted(const char* name, const char* help) const { return Counts(name, help).Add({}); }
+  Gauge& Level(const char* name, const char* help, const Labels& labels = {}) const {
     return prometheus::BuildGauge().Name(name).Help(help).Labels(constant_).Register(registry_).Add(labels);
   }
-  prometheus::Gauge& Pages(const char* state) const {
-    return Gauge("baton_pages", "KV pages by state", {{"state", state}});
+  Gauge& Pages(const char* state) const {
+    return Level("baton_worker_kv_pages",
+                 "KV pages of this worker's pool by state: free; used by a sequence; cached, kept for later prompts; "
+                 "quarantined, because a lost peer may still write to them",
+                 {{"state", state}});
   }
 
  private:
@@ -43,31 +63,81 @@ WorkerMetrics::WorkerMetrics(prometheus::Registry& registry, const std::string& 
     : WorkerMetrics(Builder(registry, model, role)) {}
 
 WorkerMetrics::WorkerMetrics(const Builder& make)
-    : prefill_queue_seconds(make.Seconds("baton_queue_seconds", "Waiting, by stage", {{"stage", "prefill"}})),
-      decode_queue_seconds(make.Seconds("baton_queue_seconds", "Waiting, by stage", {{"stage", "decode"}})),
-      prefill_seconds(make.Seconds("baton_prefill_seconds", "First chunk of a prompt to its first token")),
-      kv_transfer_seconds(make.Seconds("baton_kv_transfer_seconds", "First page put to handover")),
-      kv_transfer_exposed_seconds(
-          make.Seconds("baton_kv_transfer_exposed_seconds", "End of prefill to handover: what compute did not hide")),
-      batch_sequences(make.Histogram("baton_batch_sequences", "Sequences in a step",
-                                     {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024})),
-      step_seconds(make.Seconds("baton_step_seconds", "Duration of a step")),
-      prompt_tokens(make.Counter("baton_prompt_tokens_total", "Prompt tokens computed here")),
-      cached_tokens(make.Counter("baton_cached_tokens_total", "Prompt tokens whose pages were here already")),
-      received_tokens(make.Counter("baton_received_tokens_total", "Prompt tokens whose pages were handed over")),
-      generated_tokens(make.Counter("baton_generated_tokens_total", "Tokens sampled here")),
-      transfer_bytes(make.Counter("baton_kv_transfer_bytes_total", "KV bytes handed over")),
-      transfer_failures(
-          make.Counter("baton_kv_transfer_failures_total", "Handoffs that were cut off or lost, refusals not counted")),
-      running_sequences(make.Gauge("baton_running_sequences", "Sequences holding pages")),
-      waiting_sequences(make.Gauge("baton_waiting_sequences", "Requests that wait")),
-      attempts_(make.Counters("baton_attempts_total", "Attempts ended here, by cause")),
+    : prefill_queue_(make.Queue("prefill")),
+      decode_queue_(make.Queue("decode")),
+      prefill_(make.Observed("baton_worker_prefill_seconds", "First step of a prompt to its first token",
+                             FirstTokenBuckets())),
+      step_(make.Observed("baton_worker_step_seconds", "Duration of a step", StepBuckets())),
+      step_sequences_(make.Observed("baton_worker_step_sequences", "Sequences in a step", BatchBuckets())),
+      kv_transfer_(make.Observed("baton_worker_kv_transfer_seconds",
+                                 "First KV page sent to the other worker's word that it has the sequence",
+                                 StepBuckets())),
+      kv_transfer_exposed_(make.Observed("baton_worker_kv_transfer_exposed_seconds",
+                                         "The part of a KV transfer that follows the end of the prefill, so that "
+                                         "compute does not hide it",
+                                         TokenGapBuckets())),
+      kv_transfer_bytes_(make.Counted("baton_worker_kv_transfer_bytes_total", "KV bytes sent in handoffs that worked")),
+      kv_transfer_failures_(make.Counted("baton_worker_kv_transfer_failures_total",
+                                         "Handoffs that were cut off or lost; refusals are not counted")),
+      tokens_computed_(make.Counted("baton_worker_prompt_tokens_computed_total",
+                                    "Tokens of prompts computed here, output of earlier attempts included")),
+      tokens_cached_(make.Counted("baton_worker_prompt_tokens_cached_total",
+                                  "Tokens of prompts whose KV pages were cached here, output of earlier attempts "
+                                  "included")),
+      tokens_received_(make.Counted("baton_worker_prompt_tokens_received_total",
+                                    "Tokens of prompts whose KV pages another worker sent, output of earlier attempts "
+                                    "included")),
+      tokens_sampled_(make.Counted("baton_worker_output_tokens_sampled_total",
+                                   "Output tokens sampled here, also those that a client never gets")),
+      attempts_(make.Counts("baton_worker_attempts_total", "Attempts at requests that ended here, by outcome")),
+      probes_(make.Counts("baton_worker_probes_total",
+                          "Routers' probes of a pair of workers that ended here, by outcome; no other metric counts "
+                          "them")),
+      running_(make.Level("baton_worker_running_sequences", "Sequences that hold a place in the batch")),
+      waiting_(make.Level("baton_worker_waiting_sequences", "Attempts that wait for pages or a place in the batch")),
       pages_free_(make.Pages("free")),
       pages_used_(make.Pages("used")),
       pages_cached_(make.Pages("cached")),
       pages_quarantined_(make.Pages("quarantined")) {}
 
-void WorkerMetrics::AttemptEnded(const std::string& cause) { attempts_.Add({{"cause", cause}}).Increment(); }
+void WorkerMetrics::Queued(const Attempt& attempt, Stage stage, absl::Duration waited) {
+  Observe(attempt, stage == Stage::kPrefill ? prefill_queue_ : decode_queue_, waited);
+}
+
+void WorkerMetrics::Prefilled(const Attempt& attempt, absl::Duration first_chunk_to_first_token) {
+  Observe(attempt, prefill_, first_chunk_to_first_token);
+}
+
+void WorkerMetrics::TokensComputed(const Attempt& attempt, int tokens) { Count(attempt, tokens_computed_, tokens); }
+void WorkerMetrics::TokensCached(const Attempt& attempt, int tokens) { Count(attempt, tokens_cached_, tokens); }
+void WorkerMetrics::TokensReceived(const Attempt& attempt, int tokens) { Count(attempt, tokens_received_, tokens); }
+void WorkerMetrics::TokenSampled(const Attempt& attempt) { Count(attempt, tokens_sampled_, 1); }
+
+void WorkerMetrics::HandedOver(const Attempt& attempt, const HandoffStats& stats) {
+  Observe(attempt, kv_transfer_, stats.transfer);
+  Observe(attempt, kv_transfer_exposed_, stats.exposed);
+  Count(attempt, kv_transfer_bytes_, static_cast<double>(stats.bytes));
+}
+
+void WorkerMetrics::HandoffFailed(const Attempt& attempt) { Count(attempt, kv_transfer_failures_, 1); }
+
+void WorkerMetrics::AttemptEnded(const Attempt& attempt, const std::string& outcome) {
+  (attempt.is_probe ? probes_ : attempts_).Add({{"outcome", outcome}}).Increment();
+}
+
+void WorkerMetrics::StepDone(const std::vector<StepEntry>& entries, absl::Duration duration) {
+  if (std::all_of(entries.begin(), entries.end(),
+                  [](const StepEntry& entry) { return entry.sequence->attempt().is_probe; })) {
+    return;
+  }
+  step_.Observe(absl::ToDoubleSeconds(duration));
+  step_sequences_.Observe(static_cast<double>(entries.size()));
+}
+
+void WorkerMetrics::SetSequences(uint32_t running, uint32_t waiting) {
+  running_.Set(running);
+  waiting_.Set(waiting);
+}
 
 void WorkerMetrics::SetPages(const PageCounts& counts) {
   pages_free_.Set(counts.free);

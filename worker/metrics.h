@@ -1,43 +1,74 @@
-// What a worker counts, under the names that the dashboards use. Labels: model and role.
+// What a worker counts. Every name begins with baton_worker_, every series has the labels model and role.
+//
+// Functions about an attempt take it, because probes are no requests: a router's probe counts in
+// baton_worker_probes_total when it ends, and nowhere else.
 //
 // Thread-safe.
 #pragma once
 
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
 #include <string>
+#include <vector>
 
+#include "absl/time/time.h"
 #include "engine/kv/page_pool.h"
+#include "kvtransfer/endpoints.h"
+#include "worker/attempt.h"
+#include "worker/step.h"
 
 namespace baton {
 
-struct WorkerMetrics {
+class WorkerMetrics {
+ public:
   WorkerMetrics(prometheus::Registry& registry, const std::string& model, const std::string& role);
 
-  prometheus::Histogram& prefill_queue_seconds;  // baton_queue_seconds{stage}: until a prompt's first chunk
-  prometheus::Histogram& decode_queue_seconds;   // until the first step of a sequence handed over
-  prometheus::Histogram& prefill_seconds;        // first chunk to first token
-  prometheus::Histogram& kv_transfer_seconds;    // first put to Committed
-  prometheus::Histogram& kv_transfer_exposed_seconds;
-  prometheus::Histogram& batch_sequences;  // per step
-  prometheus::Histogram& step_seconds;
-  prometheus::Counter& prompt_tokens;    // computed here
-  prometheus::Counter& cached_tokens;    // neither computed nor received, because their pages were here
-  prometheus::Counter& received_tokens;  // handed over by another worker
-  prometheus::Counter& generated_tokens;
-  prometheus::Counter& transfer_bytes;
-  prometheus::Counter& transfer_failures;
-  prometheus::Gauge& running_sequences;
-  prometheus::Gauge& waiting_sequences;
+  enum class Stage {
+    kPrefill,  // until the first step of a prompt that is computed here
+    kDecode,   // until the first step of a sequence that was handed over
+  };
+  void Queued(const Attempt& attempt, Stage stage, absl::Duration waited);
+  void Prefilled(const Attempt& attempt, absl::Duration first_chunk_to_first_token);
+  // Of the context that an attempt begins with: each token is computed here, or was cached here, or is received.
+  void TokensComputed(const Attempt& attempt, int tokens);
+  void TokensCached(const Attempt& attempt, int tokens);
+  void TokensReceived(const Attempt& attempt, int tokens);
+  void TokenSampled(const Attempt& attempt);
+  void HandedOver(const Attempt& attempt, const HandoffStats& stats);
+  // Cut off or lost. A refusal is an answer, not a failure.
+  void HandoffFailed(const Attempt& attempt);
+  void AttemptEnded(const Attempt& attempt, const std::string& outcome);
 
-  void AttemptEnded(const std::string& cause);  // baton_attempts_total{cause}
-  void SetPages(const PageCounts& counts);      // baton_pages{state}
+  // A step that holds nothing but probes counts for nothing.
+  void StepDone(const std::vector<StepEntry>& entries, absl::Duration duration);
+
+  void SetSequences(uint32_t running, uint32_t waiting);
+  void SetPages(const PageCounts& counts);
 
  private:
   class Builder;
   explicit WorkerMetrics(const Builder& builder);
 
+  prometheus::Histogram& prefill_queue_;
+  prometheus::Histogram& decode_queue_;
+  prometheus::Histogram& prefill_;
+  prometheus::Histogram& step_;
+  prometheus::Histogram& step_sequences_;
+  prometheus::Histogram& kv_transfer_;
+  prometheus::Histogram& kv_transfer_exposed_;
+  prometheus::Counter& kv_transfer_bytes_;
+  prometheus::Counter& kv_transfer_failures_;
+  prometheus::Counter& tokens_computed_;
+  prometheus::Counter& tokens_cached_;
+  prometheus::Counter& tokens_received_;
+  prometheus::Counter& tokens_sampled_;
   prometheus::Family<prometheus::Counter>& attempts_;
+  prometheus::Family<prometheus::Counter>& probes_;
+  prometheus::Gauge& running_;
+  prometheus::Gauge& waiting_;
   prometheus::Gauge& pages_free_;
   prometheus::Gauge& pages_used_;
   prometheus::Gauge& pages_cached_;

@@ -341,10 +341,10 @@ absl::Status Cluster::IdleByStatus(Worker& worker) {
 
 absl::Status Cluster::IdleByMetrics(Worker& worker) {
   BATON_ASSIGN_OR_RETURN(const MetricsPage page, MetricsPage::Fetch(worker.metrics_port, worker.host));
-  const double used = page.Sum("baton_pages", {{"state", "used"}});
-  const double quarantined = page.Sum("baton_pages", {{"state", "quarantined"}});
-  const double running = page.Sum("baton_running_sequences");
-  const double waiting = page.Sum("baton_waiting_sequences");
+  const double used = page.Sum("baton_worker_kv_pages", {{"state", "used"}});
+  const double quarantined = page.Sum("baton_worker_kv_pages", {{"state", "quarantined"}});
+  const double running = page.Sum("baton_worker_running_sequences");
+  const double waiting = page.Sum("baton_worker_waiting_sequences");
   if (used == 0 && quarantined == 0 && running == 0 && waiting == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(worker.spec.name, "'s metrics: pages used ", used, ", quarantined ",
                                                     quarantined, "; sequences running ", running, ", waiting ",

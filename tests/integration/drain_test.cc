@@ -60,7 +60,7 @@ TEST(DrainTest, RunningSequencesMoveToAnotherDecodeWorker) {
                                        .worker_flags = {"--drain-timeout=50s", "--prefix-cache=off"}}));
   const auto computed = [&](const char* worker) {
     const absl::StatusOr<MetricsPage> page = cluster->Metrics(worker);
-    return page.ok() ? page->Sum("baton_prompt_tokens_total") : -1;
+    return page.ok() ? page->Sum("baton_worker_prompt_tokens_computed_total") : -1;
   };
   std::vector<v1::GenerateRequest> requests = LongRequests(8, 350);
   for (size_t i = 0; i < requests.size(); ++i) {

@@ -103,7 +103,7 @@ class WorkerLossTest : public ClusterTest {
     }));
     EXPECT_TRUE(quarantined([](const std::string& worker) {
       const auto page = cluster_->Metrics(worker);
-      return page.ok() ? page->Sum("baton_pages", {{"state", "quarantined"}}) : 0;
+      return page.ok() ? page->Sum("baton_worker_kv_pages", {{"state", "quarantined"}}) : 0;
     }));
     EXPECT_OK(
         cluster_->WaitFor("the router's status shows pages in quarantine", [](const v1::GetStatusResponse& status) {

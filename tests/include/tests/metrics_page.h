@@ -26,8 +26,10 @@ class MetricsPage {
   // The sum over all series of `name` that have every one of `labels`; 0 when there is none.
   double Sum(const std::string& name, const std::map<std::string, std::string>& labels = {}) const;
   const std::vector<MetricsSeries>& series() const { return series_; }
+  const std::string& text() const { return text_; }
 
  private:
+  std::string text_;
   std::vector<MetricsSeries> series_;
 };
 

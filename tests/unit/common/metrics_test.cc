@@ -1,47 +1,37 @@
 #include "common/metrics.h"
 
-#include <arpa/inet.h>
 #include <prometheus/counter.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <string>
 
 #include "common/strings.h"
+#include "tests/metrics_page.h"
 #include "tests/status_matchers.h"
 
 namespace baton {
 namespace {
 
 using ::baton::testing::Fails;
-using ::testing::HasSubstr;
-
-// What a plain GET of /metrics answers.
-std::string Scrape(int port) {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  std::string answer;
-  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
-    const std::string request = "GET /metrics HTTP/1.0\r\n\r\n";
-    EXPECT_EQ(write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
-    char buffer[4096];
-    for (ssize_t n; (n = read(fd, buffer, sizeof(buffer))) > 0;) answer.append(buffer, static_cast<size_t>(n));
-  }
-  close(fd);
-  return answer;
-}
+using ::baton::testing::MetricsPage;
+using ::testing::AnyOf;
+using ::testing::StartsWith;
 
 TEST(MetricsServerTest, ServesWhatWasCountedOnAPortOfItsChoice) {
   ASSERT_OK_AND_ASSIGN(auto server, MetricsServer::Start("127.0.0.1:0"));
   ASSERT_GT(server->port(), 0);
   prometheus::BuildCounter().Name("baton_test_total").Help("h").Register(server->registry()).Add({}).Increment(3);
-  const std::string answer = Scrape(server->port());
-  EXPECT_THAT(answer, HasSubstr("200 OK"));
-  EXPECT_THAT(answer, HasSubstr("\nbaton_test_total 3"));
+  ASSERT_OK_AND_ASSIGN(const MetricsPage page, MetricsPage::Fetch(server->port()));
+  EXPECT_EQ(page.Sum("baton_test_total"), 3);
+  EXPECT_EQ(page.Sum("baton_build_info"), 1);
+}
+
+TEST(MetricsServerTest, ServesNothingThatIsNeitherOursNorOfEveryProcess) {
+  ASSERT_OK_AND_ASSIGN(auto server, MetricsServer::Start("127.0.0.1:0"));
+  ASSERT_OK(MetricsPage::Fetch(server->port()).status());
+  ASSERT_OK_AND_ASSIGN(const MetricsPage page, MetricsPage::Fetch(server->port()));
+  for (const testing::MetricsSeries& series : page.series()) {
+    EXPECT_THAT(series.name, AnyOf(StartsWith("baton_"), StartsWith("process_")));
+  }
 }
 
 TEST(MetricsServerTest, SaysThatAPortIsInUse) {
@@ -61,16 +51,6 @@ TEST(MetricsServerTest, CollectsWithoutServingWhenThereIsNoAddress) {
 
 TEST(MetricsServerTest, RefusesWhatIsNoAddress) {
   EXPECT_TRUE(Fails(MetricsServer::Start("metrics"), absl::StatusCode::kInvalidArgument, "\"metrics\""));
-}
-
-TEST(LatencyBucketsTest, ResolveMillisecondsAndMinutesAlike) {
-  const auto buckets = LatencyBuckets();
-  ASSERT_TRUE(std::is_sorted(buckets.begin(), buckets.end()));
-  for (const double seconds : {0.005, 0.05, 0.5, 5.0, 60.0}) {
-    const auto above = std::lower_bound(buckets.begin(), buckets.end(), seconds);
-    ASSERT_NE(above, buckets.end());
-    EXPECT_LE(*above / *(above - 1), 1.5 + 1e-9) << seconds;
-  }
 }
 
 }  // namespace

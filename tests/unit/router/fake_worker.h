@@ -186,7 +186,7 @@ class FakeWorker : public v1::WorkerControl::CallbackService,
 
  private:
   static bool IsProbe(const v1::AttemptHeader& header) {
-    return header.prompt_token_ids_size() == 2 && header.sampling().max_tokens() == 2;
+    return header.is_probe();
   }
 
   v1::WorkerStatus Status() const {

@@ -547,7 +547,47 @@ TEST_F(RouterTest, TimeSpentWaitingForRoomIsQueueTime) {
   });
   ExpectCanned(Generate(Request(5)), 5);
   ASSERT_OK_AND_ASSIGN(const testing::MetricsPage page, testing::MetricsPage::Fetch(router_->metrics_port()));
-  EXPECT_GE(page.Sum("baton_queue_seconds_sum", {{"model", "demo"}, {"stage", "router"}}), 0.05);
+  EXPECT_GE(page.Sum("baton_request_queue_seconds_sum", {{"model", "demo"}}), 0.05);
+}
+
+// Given a message of 3 tokens and, at least 20 ms later, one of 4.
+TEST_F(RouterTest, TokensOfOneMessageShareTheGapBeforeIt) {
+  options_.metrics_listen = "127.0.0.1:0";
+  FakeWorker& worker = AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  std::shared_ptr<DecodeStream> answer;
+  worker.SetDecodeScript([&](const v1::DecodeRequest&, const std::shared_ptr<DecodeStream>& stream) {
+    answer = stream;
+    stream->Send(FakeWorker::Tokens(0, 3));
+  });
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+  ExpectCanned(Generate(Request(7), context,
+                        [&](size_t tokens) {
+                          if (tokens != 3) return;
+                          absl::SleepFor(absl::Milliseconds(20));
+                          answer->Send(FakeWorker::Tokens(3, 7));
+                          answer->Send(FakeWorker::Finished());
+                          answer->End();
+                        }),
+               7);
+  ASSERT_OK_AND_ASSIGN(const testing::MetricsPage page, testing::MetricsPage::Fetch(router_->metrics_port()));
+  EXPECT_EQ(page.Sum("baton_time_to_first_token_seconds_count"), 1);
+  EXPECT_EQ(page.Sum("baton_inter_token_latency_seconds_count"), 4);
+  EXPECT_GE(page.Sum("baton_inter_token_latency_seconds_sum"), 0.02);
+  EXPECT_EQ(page.Sum("baton_inter_token_latency_seconds_bucket", {{"le", "0.0037"}}), 0);
+}
+
+TEST_F(RouterTest, AProbeCountsForNothing) {
+  options_.metrics_listen = "127.0.0.1:0";
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  ASSERT_OK_AND_ASSIGN(const testing::MetricsPage page, testing::MetricsPage::Fetch(router_->metrics_port()));
+  EXPECT_EQ(page.Sum("baton_ready_pairs"), 1);
+  for (const testing::MetricsSeries& series : page.series()) {
+    EXPECT_EQ(series.name.rfind("baton_", 0) == 0 && series.name.find("_total") != std::string::npos, false)
+        << series.name;
+  }
 }
 
 TEST_F(RouterTest, APortInUseIsSaid) {

@@ -1,0 +1,33 @@
+// Histogram boundaries, one set per kind of quantity.
+//
+// A set has at most 24 boundaries. Seven of them a decade (1, 1.4, 2, 2.7, 3.7, 5, 7) cover three decades: there a p95
+// that is interpolated within its bucket, as Prometheus' histogram_quantile does, is right within 5 % for latencies
+// that spread at least as much as an exponential distribution. The boundaries outside only tell how far values go.
+#pragma once
+
+#include <prometheus/histogram.h>
+
+#include <string_view>
+#include <vector>
+
+namespace baton {
+
+struct BucketSet {
+  std::string_view quantity;  // a few words, for documentation
+  prometheus::Histogram::BucketBoundaries boundaries;
+  // The range in which an estimated p95 is right within 5 %.
+  double resolved_from = 0;
+  double resolved_to = 0;
+};
+
+const BucketSet& TokenGapBuckets();      // 0.1 ms to 100 ms: gaps between tokens, what a handoff adds
+const BucketSet& StepBuckets();          // 1 ms to 1 s: steps, transfers, the mean time per output token
+const BucketSet& WaitBuckets();          // 10 ms to 10 s: queues, pauses
+const BucketSet& FirstTokenBuckets();    // 20 ms to 20 s: first tokens, prefills
+const BucketSet& WholeRequestBuckets();  // 0.7 s to 700 s
+const BucketSet& BatchBuckets();         // 5 to 1000 sequences
+
+// Every set, once.
+std::vector<const BucketSet*> AllBucketSets();
+
+}  // namespace baton
