@@ -38,7 +38,7 @@ void DecodeEngine::Add(Attempt attempt, State state, std::shared_ptr<DecodeSink>
     events->Write(std::move(event), /*last=*/true);
     return;
   }
-  Log(LogLevel::kInfo, "decode.accepted",
+  Log(LogLevel::kDebug, "decode.accepted",
       {{"request", age.key.request.ToString()},
        {"attempt", age.key.attempt},
        {"tokens", tokens},
@@ -63,7 +63,7 @@ void DecodeEngine::OnReceived(ReceivedSequence received) {
   job->state = State::kRunning;
   job->queued_since = SteadyNow();
   job->first_token_out = true;  // the stream of who handed over carries it
-  Log(LogLevel::kInfo, "decode.received",
+  Log(LogLevel::kDebug, "decode.received",
       {{"request", received.key.request.ToString()},
        {"attempt", received.key.attempt},
        {"tokens", received.tokens},
@@ -113,7 +113,7 @@ void DecodeEngine::Cancel(const AttemptKey& key) {
     job->unwanted = true;
     return;
   }
-  Log(LogLevel::kInfo, "decode.cancelled", {{"request", key.request.ToString()}, {"attempt", key.attempt}});
+  Log(LogLevel::kDebug, "decode.cancelled", {{"request", key.request.ToString()}, {"attempt", key.attempt}});
   End(key, "cancelled");
 }
 
@@ -340,7 +340,7 @@ void DecodeEngine::OnSampled(const AttemptKey& key, const SampledToken& sampled)
   v1::DecodeEvent finished;
   FillFinished(end, sampled.token, finished.mutable_finished());
   job.sink->Write(std::move(finished), /*last=*/true);
-  Log(LogLevel::kInfo, "decode.finished",
+  Log(LogLevel::kDebug, "decode.finished",
       {{"request", key.request.ToString()}, {"attempt", key.attempt}, {"output", job.sequence.output_tokens()}});
   End(key, "finished");
 }
@@ -349,7 +349,7 @@ void DecodeEngine::OnSampled(const AttemptKey& key, const SampledToken& sampled)
 
 void DecodeEngine::Fail(const AttemptKey& key, v1::AttemptFailure cause, const absl::Status& why) {
   Log(LogLevel::kWarning, "decode.failed",
-      {{"request", key.request.ToString()}, {"attempt", key.attempt}, {"cause", CauseName(cause)}, {"status", why}});
+      {{"request", key.request.ToString()}, {"attempt", key.attempt}, {"outcome", CauseName(cause)}, {"status", why}});
   v1::DecodeEvent event;
   FillFailed(cause, why, event.mutable_failed());
   jobs_.Find(key)->sink->Write(std::move(event), /*last=*/true);

@@ -55,7 +55,7 @@ void DecodeEngine::Migrate(const MigrationOrder& order, std::shared_ptr<Migratio
   const auto named = names.first(std::min(names.size(), static_cast<size_t>(pages)));
   job->departure = Departure{order, std::move(sink), pages};
   ++job->reading;
-  Log(LogLevel::kInfo, "decode.migrating",
+  Log(LogLevel::kDebug, "decode.migrating",
       {{"request", order.from.request.ToString()},
        {"attempt", order.from.attempt},
        {"to_attempt", order.to.attempt},
@@ -129,7 +129,7 @@ void DecodeEngine::OnDeparted(const MigrationOrder& order, const HandoffStats& s
   Job* job = FindDeparting(order);
   if (job == nullptr) return;
   parts_.metrics->HandedOver(job->sequence.attempt(), stats);
-  Log(LogLevel::kInfo, "decode.migrated",
+  Log(LogLevel::kDebug, "decode.migrated",
       {{"request", order.from.request.ToString()},
        {"attempt", order.from.attempt},
        {"to_attempt", order.to.attempt},

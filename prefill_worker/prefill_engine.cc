@@ -24,14 +24,14 @@ void PrefillEngine::Submit(Attempt attempt, const HandoffTarget& target, std::sh
     Fail(*job, v1::ATTEMPT_FAILURE_INVALID, absl::AlreadyExistsError("attempt " + key.ToString() + " is here already"));
     return;
   }
-  Log(LogLevel::kInfo, "prefill.submitted",
+  Log(LogLevel::kDebug, "prefill.submitted",
       {{"request", key.request.ToString()}, {"attempt", key.attempt}, {"tokens", tokens}});
 }
 
 void PrefillEngine::Cancel(const AttemptKey& key) {
   Job* job = jobs_.Find(key);
   if (job == nullptr || job->state == State::kReleasing) return;
-  Log(LogLevel::kInfo, "prefill.cancelled", {{"request", key.request.ToString()}, {"attempt", key.attempt}});
+  Log(LogLevel::kDebug, "prefill.cancelled", {{"request", key.request.ToString()}, {"attempt", key.attempt}});
   parts_.metrics->AttemptEnded(job->sequence.attempt(), "cancelled");
   Release(*job, /*finished=*/false);
 }
@@ -247,7 +247,7 @@ void PrefillEngine::OnHandedOver(const AttemptKey& key, const HandoffStats& stat
   done.set_transport(stats.transport);
   done.set_cached_prompt_tokens(job->sequence.cached_tokens());
   job->sink->Write(std::move(event), /*last=*/true);
-  Log(LogLevel::kInfo, "prefill.handed_over",
+  Log(LogLevel::kDebug, "prefill.handed_over",
       {{"request", key.request.ToString()},
        {"attempt", key.attempt},
        {"bytes", stats.bytes},
@@ -273,7 +273,7 @@ void PrefillEngine::OnHandoffFailed(const AttemptKey& key, const absl::Status& w
 void PrefillEngine::Fail(Job& job, v1::AttemptFailure cause, const absl::Status& why) {
   const AttemptKey& key = job.sequence.key();
   Log(LogLevel::kWarning, "prefill.failed",
-      {{"request", key.request.ToString()}, {"attempt", key.attempt}, {"cause", CauseName(cause)}, {"status", why}});
+      {{"request", key.request.ToString()}, {"attempt", key.attempt}, {"outcome", CauseName(cause)}, {"status", why}});
   parts_.metrics->AttemptEnded(job.sequence.attempt(), CauseName(cause));
   v1::PrefillEvent event;
   FillFailed(cause, why, event.mutable_failed());

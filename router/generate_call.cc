@@ -67,6 +67,7 @@ GenerateCall* GenerateCall::Start(const ServiceContext& context, grpc::CallbackS
 absl::Status GenerateCall::Run(const v1::GenerateRequest& request) {
   RequestRun::Options options;
   options.id = id_;
+  options.label = request.request_label();
   options.received = SteadyNow();
   options.arrival_wall = absl::Now();
   options.timeout = Timeout();
@@ -83,7 +84,7 @@ absl::Status GenerateCall::Run(const v1::GenerateRequest& request) {
   options.placer = context_.registry;
   options.sink = shared_from_this();
   options.metrics = context_.metrics;
-  Log(LogLevel::kInfo, "request.received",
+  Log(LogLevel::kDebug, "request.received",
       {{"request", options.id.ToString()},
        {"label", request.request_label()},
        {"model", model.name},

@@ -152,7 +152,7 @@ void RequestRun::Do(action::OpenDecode& open) {
   Calls& calls = *(calls_[attempt] = std::make_unique<Calls>());
   calls.placement = std::move(open.placement);
   const Placement& placement = calls.placement;
-  Log(LogLevel::kInfo, "attempt.started",
+  Log(LogLevel::kDebug, "attempt.started",
       {{"request", options_.id.ToString()},
        {"attempt", attempt},
        {"prefill", placement.local ? "local" : placement.prefill.key.id},
@@ -251,11 +251,12 @@ void RequestRun::Do(action::WakeAfter& wake) {
 }
 
 void RequestRun::Do(action::AttemptEnded& ended) {
-  const bool as_planned = ended.end == AttemptEnd::kFinished || ended.end == AttemptEnd::kMigrated;
-  Log(as_planned ? LogLevel::kInfo : LogLevel::kWarning, "attempt.ended",
+  const bool is_expected =
+      ended.end == AttemptEnd::kFinished || ended.end == AttemptEnd::kMigrated || ended.end == AttemptEnd::kCancelled;
+  Log(is_expected ? LogLevel::kDebug : LogLevel::kWarning, "attempt.ended",
       {{"request", options_.id.ToString()},
        {"attempt", ended.attempt},
-       {"cause", Name(ended.end)},
+       {"outcome", Name(ended.end)},
        {"detail", ended.detail}});
   if (ended.broken_pair) options_.placer->PairBroken(*ended.broken_pair, ended.detail);
   if (options_.metrics != nullptr) options_.metrics->AttemptEnded(options_.spec.model, ended.end);
@@ -263,7 +264,7 @@ void RequestRun::Do(action::AttemptEnded& ended) {
 }
 
 void RequestRun::Do(action::Resumed& resumed) {
-  Log(LogLevel::kInfo, "request.resumed",
+  Log(LogLevel::kDebug, "request.resumed",
       {{"request", options_.id.ToString()},
        {"attempt", resumed.attempt},
        {"after", Name(resumed.end)},
@@ -303,31 +304,51 @@ void RequestRun::ObserveTokens(const v1::Chunk& chunk) {
 }
 
 void RequestRun::Do(action::Finish& finish) {
-  if (options_.metrics != nullptr) {
-    options_.metrics->Finished(options_.spec.model, finish.finish.usage(), finish.finish.timings());
-  }
+  const std::string_view outcome = finish.finish.reason() == v1::FINISH_REASON_STOP ? "stop" : "length";
+  const v1::Usage& usage = finish.finish.usage();
+  const v1::Timings& timings = finish.finish.timings();
+  Log(options_.is_probe ? LogLevel::kDebug : LogLevel::kInfo, "request.finished",
+      {{"request", options_.id.ToString()},
+       {"label", options_.label},
+       {"model", options_.spec.model},
+       {"outcome", outcome},
+       {"attempts", machine_.attempts()},
+       {"prompt_tokens", usage.prompt_tokens()},
+       {"cached_tokens", usage.cached_prompt_tokens()},
+       {"output_tokens", usage.completion_tokens()},
+       {"queue_seconds", timings.queue_seconds()},
+       {"prefill_seconds", timings.prefill_seconds()},
+       {"transfer_seconds", timings.transfer_seconds()},
+       {"ttft_seconds", timings.ttft_seconds()},
+       {"tpot_seconds", timings.tpot_seconds()},
+       {"total_seconds", timings.total_seconds()}});
+  if (options_.metrics != nullptr) options_.metrics->Finished(options_.spec.model, usage, timings);
   const std::shared_ptr<ResponseSink> sink = std::move(options_.sink);
-  End(finish.finish.reason() == v1::FINISH_REASON_STOP ? "stop" : "length", absl::OkStatus());
+  End(outcome);
   sink->OnFinish(std::move(finish.finish));
 }
 
 void RequestRun::Do(action::Fail& fail) {
+  const std::string outcome = absl::StatusCodeToString(fail.status.code());
+  Log(options_.is_probe ? LogLevel::kDebug : LogLevel::kInfo, "request.finished",
+      {{"request", options_.id.ToString()},
+       {"label", options_.label},
+       {"model", options_.spec.model},
+       {"outcome", outcome},
+       {"attempts", machine_.attempts()},
+       {"prompt_tokens", options_.spec.prompt.size()},
+       {"output_tokens", machine_.output().size()},
+       {"total_seconds", absl::ToDoubleSeconds(SteadyNow() - options_.received)},
+       {"detail", std::string(fail.status.message())}});
   const std::shared_ptr<ResponseSink> sink = std::move(options_.sink);
-  End(absl::StatusCodeToString(fail.status.code()), fail.status);
+  End(outcome);
   sink->OnFail(fail.status, fail.retry_after);
 }
 
 // Nothing of the run is needed any more; calls that still end by themselves find a machine that is done.
-void RequestRun::End(std::string_view outcome, const absl::Status& status) {
-  const absl::Duration total = SteadyNow() - options_.received;
-  Log(LogLevel::kInfo, "request.finished",
-      {{"request", options_.id.ToString()},
-       {"outcome", outcome},
-       {"attempts", machine_.attempts()},
-       {"output_tokens", machine_.output().size()},
-       {"seconds", absl::ToDoubleSeconds(total)},
-       {"detail", std::string(status.message())}});
+void RequestRun::End(std::string_view outcome) {
   if (options_.metrics != nullptr) {
+    const absl::Duration total = SteadyNow() - options_.received;
     if (!last_token_) {
       options_.metrics->Queued(options_.spec.model, attempt_opened_ ? *attempt_opened_ - options_.received : total);
     }

@@ -44,6 +44,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
  public:
   struct Options {
     RequestId id = RequestId::Random();
+    std::string label;  // the client's own name for it, for logs
     RequestSpec spec;
     std::shared_ptr<const ModelAssets> assets;
     uint32_t page_tokens = 0;  // 0: placed without regard to pages
@@ -93,7 +94,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   std::vector<PageKey> PagesOfContext();
   absl::Duration TimeLeft() const;
   void ObserveTokens(const v1::Chunk& chunk);
-  void End(std::string_view outcome, const absl::Status& status);
+  void End(std::string_view outcome);
 
   Options options_;  // constant, but for the sink, which the strand releases
   Strand strand_;

@@ -264,6 +264,29 @@ TEST(OperationsOfAnIdleClusterTest, ProbesCountAsProbesOnly) {
   EXPECT_THAT(CountedOn(page), IsEmpty());
 }
 
+// The lines of a process's log with a request in them, those for debugging left out.
+std::vector<std::string> RequestLines(const std::string& log) {
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(log, '\n')) {
+    if (absl::StrContains(line, "request=") && !absl::StrContains(line, " DEBUG ")) lines.emplace_back(line);
+  }
+  return lines;
+}
+
+TEST_F(OperationsTest, ARequestLeavesOneLineInTheLogs) {
+  constexpr size_t kWhole = 1 << 20;
+  std::map<std::string, size_t> before;
+  for (const std::string process : {"router", "p0", "d0", "b0"}) {
+    before[process] = RequestLines(cluster_->process(process).Log(kWhole)).size();
+  }
+  ServeKnownRequests("demo");
+  ServeKnownRequests("alone");
+  for (const auto& [process, count] : before) {
+    const std::vector<std::string> lines = RequestLines(cluster_->process(process).Log(kWhole));
+    EXPECT_EQ(lines.size() - count, process == "router" ? 12 : 0) << process << ":\n" << absl::StrJoin(lines, "\n");
+  }
+}
+
 TEST_F(OperationsTest, NoLabelHoldsWhatARequestBrought) {
   ServeKnownRequests("demo");
   ServeKnownRequests("alone");

@@ -590,6 +590,44 @@ TEST_F(RouterTest, AProbeCountsForNothing) {
   }
 }
 
+TEST_F(RouterTest, ARequestLogsOneLine) {
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  ::testing::internal::CaptureStderr();
+  v1::GenerateRequest request = Request(5);
+  request.set_request_label("label-of-a-client");
+  const Answer answer = Generate(request);
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  ExpectCanned(answer, 5);
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1) << log;
+  for (const char* part : {"INFO", "request.finished", "request=", "label=label-of-a-client", "model=demo",
+                           "outcome=length", "attempts=1", "output_tokens=5", "ttft_seconds=", "total_seconds="}) {
+    EXPECT_THAT(log, ::testing::HasSubstr(part));
+  }
+}
+
+TEST_F(RouterTest, ARequestThatFailsLogsItsOutcomeOnce) {
+  options_.metrics_listen = "127.0.0.1:0";
+  FakeWorker& worker = AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  worker.SetDecodeScript([&](const v1::DecodeRequest&, const std::shared_ptr<DecodeStream>& stream) {
+    stream->Send(FakeWorker::Tokens(0, 3));  // and then nothing
+  });
+  grpc::ClientContext context;
+  ::testing::internal::CaptureStderr();
+  const Answer answer = Generate(Request(20), context, [&](size_t) { context.TryCancel(); });
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_TRUE(WaitFor([&] {
+    const auto page = testing::MetricsPage::Fetch(router_->metrics_port());
+    return page.ok() && page->Sum("baton_requests_total", {{"outcome", "CANCELLED"}}) == 1;
+  }));
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  size_t lines = 0;
+  for (size_t at = log.find("request="); at != std::string::npos; at = log.find("request=", at + 1)) ++lines;
+  EXPECT_EQ(lines, 1u) << log;
+  EXPECT_THAT(log, ::testing::HasSubstr("outcome=CANCELLED"));
+}
+
 TEST_F(RouterTest, APortInUseIsSaid) {
   AddWorker("b1", v1::WORKER_ROLE_BOTH);
   options_.listen = workers_[0]->address();
