@@ -16,7 +16,7 @@
 
 #include "absl/time/time.h"
 #include "engine/kv/page_pool.h"
-#include "kvtransfer/endpoints.h"
+#include "kvtransfer/endpoints/endpoints.h"
 #include "worker/attempt.h"
 #include "worker/step.h"
 
