@@ -562,19 +562,19 @@ TEST_F(RouterTest, TokensOfOneMessageShareTheGapBeforeIt) {
   });
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
-  ExpectCanned(Generate(Request(7), context,
-                        [&](size_t tokens) {
-                          if (tokens != 3) return;
-                          absl::SleepFor(absl::Milliseconds(20));
-                          answer->Send(FakeWorker::Tokens(3, 7));
-                          answer->Send(FakeWorker::Finished());
-                          answer->End();
-                        }),
-               7);
+  const Answer whole = Generate(Request(7), context, [&](size_t tokens) {
+    if (tokens != 3) return;
+    absl::SleepFor(absl::Milliseconds(20));
+    answer->Send(FakeWorker::Tokens(3, 7));
+    answer->Send(FakeWorker::Finished());
+    answer->End();
+  });
+  ExpectCanned(whole, 7);
   ASSERT_OK_AND_ASSIGN(const testing::MetricsPage page, testing::MetricsPage::Fetch(router_->metrics_port()));
   EXPECT_EQ(page.Sum("baton_time_to_first_token_seconds_count"), 1);
   EXPECT_EQ(page.Sum("baton_inter_token_latency_seconds_count"), 4);
   EXPECT_GE(page.Sum("baton_inter_token_latency_seconds_sum"), 0.02);
+  EXPECT_LT(page.Sum("baton_inter_token_latency_seconds_sum"), 2 * whole.finish->timings().total_seconds());
   EXPECT_EQ(page.Sum("baton_inter_token_latency_seconds_bucket", {{"le", "0.0037"}}), 0);
 }
 
