@@ -12,7 +12,7 @@
 namespace baton {
 namespace {
 
-constexpr int kSmall = 32;  // values of a block of Q8_0 or Q4_0
+constexpr int kBlockValues = 32;  // of Q8_0 and Q4_0
 
 void DecodeGroups(TensorType type, const std::byte* blocks, size_t values, float* out) {
   const GroupShape shape = GroupShapeOf(type);
@@ -20,7 +20,7 @@ void DecodeGroups(TensorType type, const std::byte* blocks, size_t values, float
   for (size_t g = 0; g < values / shape.values; ++g, out += shape.values) {
     ReadCodeGroup(type, blocks, g, group);
     for (int i = 0; i < shape.values; ++i) out[i] = group.scale * static_cast<float>(group.codes[i]);
-    if (!shape.has_minimum) continue;  // x + 0 is not -0 where x is
+    if (!shape.has_minimum) continue;  // adding 0 would turn -0 into 0
     for (int i = 0; i < shape.values; ++i) out[i] += group.minimum;
   }
 }
@@ -34,7 +34,7 @@ void DecodeFloats(const std::byte* values, size_t count, Widen widen, float* out
   }
 }
 
-// To the nearest integer, ties to even, for |x| < 2^22: the sum has no bits left for a fraction.
+// Rounds |x| < 2^22 to the nearest integer, ties to even: a float near 2^23 has no bits for a fraction.
 int Round(float x) {
   constexpr float kShift = 0x1.8p23f;
   return static_cast<int>(x + kShift - kShift);
@@ -47,7 +47,7 @@ bool IsFinite(float x) { return std::fabs(x) <= std::numeric_limits<float>::max(
 bool EncodeQ8_0(const float* values, std::byte* block) {
   float greatest = 0;
   bool finite = true;
-  for (int i = 0; i < kSmall; ++i) {
+  for (int i = 0; i < kBlockValues; ++i) {
     finite = finite && IsFinite(values[i]);
     greatest = std::max(greatest, std::fabs(values[i]));
   }
@@ -55,8 +55,8 @@ bool EncodeQ8_0(const float* values, std::byte* block) {
   if (!finite || !IsFinite(HalfToFloat(scale))) return false;
   const float inverse = Inverse(HalfToFloat(scale));
   std::memcpy(block, &scale, sizeof(scale));
-  for (int i = 0; i < kSmall; ++i) {
-    // A subnormal scale may be rounded by much.
+  for (int i = 0; i < kBlockValues; ++i) {
+    // The clamp is needed: the rounding error of a subnormal scale can be large.
     block[2 + i] = static_cast<std::byte>(Round(std::clamp(values[i] * inverse, -127.0f, 127.0f)));
   }
   return true;
@@ -65,7 +65,7 @@ bool EncodeQ8_0(const float* values, std::byte* block) {
 bool EncodeQ4_0(const float* values, std::byte* block) {
   float greatest = 0;
   bool finite = true;
-  for (int i = 0; i < kSmall; ++i) {
+  for (int i = 0; i < kBlockValues; ++i) {
     finite = finite && IsFinite(values[i]);
     if (std::fabs(values[i]) > std::fabs(greatest)) greatest = values[i];
   }
@@ -74,8 +74,8 @@ bool EncodeQ4_0(const float* values, std::byte* block) {
   const float inverse = Inverse(HalfToFloat(scale));
   std::memcpy(block, &scale, sizeof(scale));
   const auto code = [inverse](float value) { return Round(std::clamp(value * inverse, -8.0f, 7.0f)) + 8; };
-  for (int i = 0; i < kSmall / 2; ++i) {
-    block[2 + i] = static_cast<std::byte>(code(values[i]) | code(values[i + kSmall / 2]) << 4);
+  for (int i = 0; i < kBlockValues / 2; ++i) {
+    block[2 + i] = static_cast<std::byte>(code(values[i]) | code(values[i + kBlockValues / 2]) << 4);
   }
   return true;
 }

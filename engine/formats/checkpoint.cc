@@ -77,10 +77,11 @@ absl::StatusOr<Checkpoint> Checkpoint::Open(const std::filesystem::path& model) 
 
 absl::Status Checkpoint::SortTensors() {
   std::sort(tensors_.begin(), tensors_.end(), ByName);
-  const auto twice = std::adjacent_find(tensors_.begin(), tensors_.end(),
-                                        [](const Tensor& a, const Tensor& b) { return a.name == b.name; });
-  if (twice == tensors_.end()) return absl::OkStatus();
-  return absl::InvalidArgumentError(Concat(origin_, ": tensor ", twice->name, " is there more than once"));
+  const auto duplicate = std::adjacent_find(tensors_.begin(), tensors_.end(),
+                                            [](const Tensor& a, const Tensor& b) { return a.name == b.name; });
+  if (duplicate == tensors_.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      Concat(origin_, ": tensor ", duplicate->name, ": expected one tensor, got several"));
 }
 
 const Tensor* Checkpoint::Find(std::string_view name) const {

@@ -1,6 +1,5 @@
-// A Checkpoint is all the tensors of a model: those of a Hugging Face folder's model.safetensors, or the files that
-// model.safetensors.index.json lists; or those of a GGUF file, by the names that the folder would have. It owns the
-// mappings that its tensors refer to.
+// A Checkpoint holds all tensors of a model, from a Hugging Face folder or a GGUF file. Tensors have their Hugging Face
+// names in both cases. The Checkpoint owns the file mappings that its tensors point into.
 //
 // Immutable after Open, so thread-safe.
 #pragma once
@@ -19,17 +18,18 @@ namespace baton {
 
 class Checkpoint {
  public:
-  // `model` is the folder or the GGUF file (of a split one the first part). NOT_FOUND when there is none;
-  // INVALID_ARGUMENT names the file, the tensor and what was expected.
+  // `model` is a folder with model.safetensors or model.safetensors.index.json, or a GGUF file. For a split GGUF model
+  // `model` is the first part. NOT_FOUND when the file does not exist. INVALID_ARGUMENT names the file, the tensor and
+  // what was expected.
   static absl::StatusOr<Checkpoint> Open(const std::filesystem::path& model);
 
-  // By name; null when there is none.
+  // Returns null when the model has no such tensor.
   const Tensor* Find(std::string_view name) const;
   const std::vector<Tensor>& tensors() const { return tensors_; }  // sorted by name
-  const std::string& origin() const { return origin_; }            // the file, or the index: for errors
-  uint64_t bytes() const;                                          // of all tensors
+  const std::string& origin() const { return origin_; }            // path of the file or index, for error messages
+  uint64_t bytes() const;                                          // sum over all tensors
 
-  // Gives the memory behind the tensors, or one of them, back to the system until somebody reads them again.
+  // Returns the resident memory of the tensors (or of `tensor`) to the system. The next read loads from the file again.
   void ReleasePages() const;
   static void ReleasePages(const Tensor& tensor);
 
@@ -38,16 +38,18 @@ class Checkpoint {
   static absl::StatusOr<Checkpoint> OpenFolder(const std::filesystem::path& folder);
   static absl::StatusOr<Checkpoint> OpenGguf(const std::filesystem::path& path);
   absl::Status AddFile(const std::filesystem::path& path);
-  absl::Status SortTensors();  // refuses a name that is there twice
+  absl::Status SortTensors();  // INVALID_ARGUMENT when two tensors have the same name
 
   std::string origin_;
   std::vector<MappedFile> files_;
   std::vector<Tensor> tensors_;
 };
 
-// 16 hex digits over `config` and every tensor's name, type, shape, order of rows and content, however they are spread
-// over files. Of more than 64 MiB in all, content is sampled: 4 KiB blocks at even distances, the first and last of
-// each tensor among them, so that a large model costs no full read; a change that misses every sample goes unnoticed.
+// Returns a hash (16 hex digits) of `config` and of each tensor's name, type, shape, row order and content. The split
+// into files does not matter.
+//
+// Above 64 MiB in total, hashes only 4 KiB blocks at even distances, and the last block of each tensor. This avoids
+// reading a large model in full. A change outside these blocks goes unnoticed.
 std::string ModelFingerprint(std::string_view config, const std::vector<Tensor>& tensors);
 
 }  // namespace baton

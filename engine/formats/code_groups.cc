@@ -8,7 +8,7 @@
 namespace baton {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "files are little-endian");
+static_assert(std::endian::native == std::endian::little, "scales are copied from little-endian files");
 
 float ReadHalf(const std::byte* at) {
   uint16_t bits;
@@ -25,7 +25,7 @@ void SetCodes(CodeGroup& out, int count, CodeAt code_at) {
   for (int i = 0; i < count; ++i) out.codes[i] = static_cast<int8_t>(code_at(i));
 }
 
-// 32 codes of 4 bits in 16 bytes, the low halves first; less `zero`.
+// Reads 32 4-bit codes from 16 bytes: codes 0-15 are the low halves, codes 16-31 the high halves. Subtracts `zero`.
 void ReadFourBits(const std::byte* bytes, int zero, CodeGroup& out) {
   for (int i = 0; i < 16; ++i) {
     out.codes[i] = static_cast<int8_t>(Low(bytes, i) - zero);
@@ -33,7 +33,7 @@ void ReadFourBits(const std::byte* bytes, int zero, CodeGroup& out) {
   }
 }
 
-// Likewise with a fifth bit: bit i of `fifth` is of code i.
+// Like ReadFourBits, with bit i of `fifth` as bit 4 of code i.
 void ReadFiveBits(const std::byte* fifth, const std::byte* bytes, int zero, CodeGroup& out) {
   uint32_t bits;
   std::memcpy(&bits, fifth, sizeof(bits));
@@ -43,9 +43,10 @@ void ReadFiveBits(const std::byte* fifth, const std::byte* bytes, int zero, Code
   }
 }
 
-// Eight 6-bit scales and eight 6-bit minimums in 12 bytes: bytes 0-3 hold scales 0-3 and 4-7 minimums 0-3, in their low
-// 6 bits; bytes 8-11 hold the low 4 bits of scales and minimums 4-7, whose upper 2 bits are the upper ones of bytes
-// 0-7.
+// Q4_K and Q5_K pack eight 6-bit scales and eight 6-bit minimums into 12 bytes:
+//   bytes 0-3   low 6 bits: scales 0-3          upper 2 bits: upper bits of scales 4-7
+//   bytes 4-7   low 6 bits: minimums 0-3        upper 2 bits: upper bits of minimums 4-7
+//   bytes 8-11  low half: low bits of scales 4-7, high half: low bits of minimums 4-7
 struct Factors {
   int scale;
   int minimum;
@@ -56,8 +57,9 @@ Factors UnpackFactors(const std::byte* packed, int group) {
           High(packed, group + 4) | (Byte(packed, group) >> 6) << 4};
 }
 
-// f16 scale | f16 scale of the minimums | factors[12] | [fifth bits[32] |] codes[128]. Each 32 bytes of codes are two
-// groups: low and high halves of the bytes. Bit g of fifth byte i is of code i of group g.
+// Reads a group (32 values) of Q4_K or Q5_K. Block: f16 scale | f16 scale of the minimums | Factors[12] | fifth
+// bits[32] (Q5_K only) | codes[128]. In each 32 bytes of codes, the low halves are one group and the high halves the
+// next group. Bit g of fifth byte i belongs to code i of group g.
 void ReadKGroup(const std::byte* block, int group, bool five_bits, CodeGroup& out) {
   const Factors factors = UnpackFactors(block + 4, group);
   out.scale = ReadHalf(block) * static_cast<float>(factors.scale);
@@ -72,9 +74,9 @@ void ReadKGroup(const std::byte* block, int group, bool five_bits, CodeGroup& ou
   if (five_bits) SetCodes(out, 32, [&](int i) { return out.codes[i] | (Byte(fifth, i) >> group & 1) << 4; });
 }
 
-// Low 4 bits of the codes[128] | upper 2 bits[64] | int8 factors[16], one per 16 values | f16 scale. Each half of the
-// values has 64 bytes of low bits, two rows of 32: their low halves come first, then their high halves; and 32 bytes of
-// upper bits, two per row of 32 values.
+// Reads a group (16 values) of Q6_K. Block: low 4 bits of the codes[128] | upper 2 bits[64] | int8 scales[16] | f16
+// scale. Half a block (four rows of 32 values) has 64 bytes of low bits and 32 bytes of upper bits. Rows 0 and 1 are
+// the low halves of the 64 bytes, rows 2 and 3 the high halves. Row r has bits 2r and 2r + 1 of each upper byte.
 void ReadQ6KGroup(const std::byte* block, int group, CodeGroup& out) {
   const ptrdiff_t half = group / 8;
   const ptrdiff_t row = group % 8 / 2;
@@ -138,7 +140,7 @@ void ReadCodeGroup(TensorType type, const std::byte* blocks, size_t group, CodeG
     case TensorType::kF32:
     case TensorType::kF16:
     case TensorType::kBF16:
-      return;  // have no groups
+      return;  // not quantized
   }
 }
 

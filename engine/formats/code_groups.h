@@ -1,5 +1,5 @@
-// The quantized blocks of ggml (https://github.com/ggml-org/ggml) taken apart: groups of integer codes that share a
-// scale and perhaps a minimum. Pure functions.
+// Reads the quantized blocks of ggml (https://github.com/ggml-org/ggml) as groups: integer codes that share one scale
+// and, in some types, one minimum. Pure functions.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace baton {
 
-// What a group of a quantized type looks like; blocks hold whole groups.
+// A block consists of whole groups.
 struct GroupShape {
   int values = 0;
   bool has_minimum = false;
@@ -19,15 +19,15 @@ GroupShape GroupShapeOf(TensorType type);
 
 inline constexpr int kMaxGroupValues = 32;
 
-// value = scale code + minimum.
+// value = scale * code + minimum.
 struct CodeGroup {
-  std::array<int8_t, kMaxGroupValues> codes;  // the first GroupShape::values count
+  std::array<int8_t, kMaxGroupValues> codes;  // only the first GroupShape::values are set
   float scale;
-  float minimum;  // 0 of types that have none
+  float minimum;  // 0 for types without minimums
 };
 
-// The `group`-th group of the quantized blocks that begin at `blocks`, at any alignment. Types with two levels of
-// scales (Q4_K, Q5_K, Q6_K) give the product of both.
+// Reads group number `group` of a quantized row that begins at `blocks`, at any alignment. For types with two levels of
+// scales (Q4_K, Q5_K, Q6_K), `scale` and `minimum` are products of both levels.
 void ReadCodeGroup(TensorType type, const std::byte* blocks, size_t group, CodeGroup& out);
 
 }  // namespace baton

@@ -19,7 +19,7 @@ absl::Status SystemError(int error, const std::filesystem::path& path, std::stri
   return absl::ErrnoToStatus(error, Concat(path.string(), ": ", what));
 }
 
-// Closes on return: a mapping does not need its descriptor.
+// Closes the descriptor at the end of a scope; a mapping outlives the descriptor.
 struct Descriptor {
   int fd = -1;
   ~Descriptor() {
@@ -30,7 +30,7 @@ struct Descriptor {
 }  // namespace
 
 absl::StatusOr<MappedFile> MappedFile::Open(const std::filesystem::path& path) {
-  // O_NONBLOCK: a pipe under this name must not hang us before we see that it is one.
+  // Without O_NONBLOCK, opening a pipe would block before S_ISREG can refuse the pipe.
   const Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.fd < 0) return SystemError(errno, path, "cannot be opened");
   struct stat info = {};
@@ -64,7 +64,7 @@ void ReleaseMappedPages(std::span<const std::byte> mapped) {
   const size_t before_page = (page - address % page) % page;
   if (mapped.size() < before_page + page) return;
   const size_t bytes = (mapped.size() - before_page) / page * page;
-  // Only advice: nothing depends on it.
+  // A failure only costs memory, so the result is ignored.
   static_cast<void>(madvise(const_cast<std::byte*>(mapped.data()) + before_page, bytes, MADV_DONTNEED));
 }
 

@@ -1,4 +1,4 @@
-// Files of a model folder.
+// Read access to the files of a model.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 namespace baton {
 
-// A regular file, mapped read-only. Owns the mapping: bytes() are valid while it lives. Immutable, so thread-safe. The
-// file must not shrink meanwhile.
+// A regular file, mapped read-only. Owns the mapping: bytes() is valid while the MappedFile lives. Immutable, so
+// thread-safe. If the file shrinks while it is mapped, reading bytes() raises SIGBUS.
 class MappedFile {
  public:
-  // NOT_FOUND, PERMISSION_DENIED, ... as the system says; INVALID_ARGUMENT when it is not a regular file.
+  // NOT_FOUND, PERMISSION_DENIED, ... by errno. INVALID_ARGUMENT when `path` is not a regular file.
   static absl::StatusOr<MappedFile> Open(const std::filesystem::path& path);
   MappedFile(MappedFile&& other) noexcept : bytes_(other.bytes_) { other.bytes_ = {}; }
   MappedFile& operator=(MappedFile&& other) noexcept;
@@ -29,10 +29,11 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-// Gives the memory behind a part of a mapped file back until somebody reads it again. Other memory would be lost.
+// Returns the resident memory of `mapped` to the system. The next read loads from the file again. `mapped` must be part
+// of a MappedFile: in anonymous memory the content would be lost.
 void ReleaseMappedPages(std::span<const std::byte> mapped);
 
-// The whole file. Longer than max_bytes: RESOURCE_EXHAUSTED with both sizes.
+// Reads the whole file. RESOURCE_EXHAUSTED, naming both sizes, when the file has more than max_bytes.
 absl::StatusOr<std::string> ReadTextFile(const std::filesystem::path& path, size_t max_bytes);
 
 }  // namespace baton

@@ -1,3 +1,4 @@
+// Implements ModelFingerprint (checkpoint.h).
 #include <algorithm>
 #include <span>
 
@@ -8,10 +9,10 @@
 namespace baton {
 namespace {
 
-constexpr uint64_t kHashedWhole = uint64_t{64} << 20;
+constexpr uint64_t kMaxHashedBytes = uint64_t{64} << 20;
 constexpr uint64_t kBlockBytes = 4096;
 
-// Every `stride`-th block of `data`, and its last bytes.
+// Hashes every `stride`-th block of `data` and the last kBlockBytes bytes.
 void AddBlocks(Sha256& hash, std::span<const std::byte> data, uint64_t stride) {
   if (stride == 1 || data.size() <= kBlockBytes) return hash.Add(data);
   for (uint64_t at = 0; at < data.size(); at += stride * kBlockBytes) {
@@ -25,7 +26,7 @@ void AddBlocks(Sha256& hash, std::span<const std::byte> data, uint64_t stride) {
 std::string ModelFingerprint(std::string_view config, const std::vector<Tensor>& tensors) {
   uint64_t bytes = 0;
   for (const Tensor& tensor : tensors) bytes += tensor.data.size();
-  const uint64_t stride = std::max<uint64_t>(1, (bytes + kHashedWhole - 1) / kHashedWhole);
+  const uint64_t stride = std::max<uint64_t>(1, (bytes + kMaxHashedBytes - 1) / kMaxHashedBytes);
   Sha256 hash;
   hash.Add(config);
   for (const Tensor& tensor : tensors) {

@@ -1,4 +1,4 @@
-// The numbers by which GGUF files name tensors' types.
+// The table of ggml's tensor types, which GGUF files refer to by id. Immutable, so thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ struct GgmlType {
   std::string_view name;
   uint32_t block_values;
   uint32_t block_bytes;
-  std::optional<TensorType> type;  // of those that the engine computes with
+  std::optional<TensorType> type;  // empty when the engine does not support the type
 };
 
-// Null for a number that is not known.
+// Returns null for an unknown id.
 const GgmlType* FindGgmlType(uint32_t id);
 const GgmlType& GgmlTypeOf(TensorType type);
 

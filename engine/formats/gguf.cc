@@ -15,28 +15,28 @@
 namespace baton {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "tensors are used in place");
+static_assert(std::endian::native == std::endian::little, "tensors point into little-endian files");
 
 constexpr std::string_view kMagic = "GGUF";
-constexpr uint32_t kOldest = 2;
-constexpr uint32_t kNewest = 3;
+constexpr uint32_t kOldestVersion = 2;
+constexpr uint32_t kNewestVersion = 3;
 constexpr std::string_view kAlignmentKey = "general.alignment";
 constexpr uint32_t kDefaultAlignment = 32;
 constexpr uint32_t kMaxAlignment = 1 << 20;
 
-// Far above any model's.
-constexpr uint64_t kMaxEntries = 1 << 16;  // of the metadata; tensors
+// Limits far above every real model.
+constexpr uint64_t kMaxEntries = 1 << 16;  // for tensors and for metadata entries
 constexpr uint64_t kMaxNameBytes = 1 << 10;
 constexpr uint64_t kMaxStringBytes = uint64_t{16} << 20;
 constexpr uint64_t kMaxArrayElements = uint64_t{1} << 24;
 constexpr int kMaxArrayDepth = 4;
 constexpr uint32_t kMaxDimensions = 4;
 
-// The least that an entry takes: an empty name, a type and a value or an offset.
-constexpr uint64_t kMinMetadataBytes = 8 + 4 + 1;
-constexpr uint64_t kMinTensorBytes = 8 + 4 + 4 + 8;
+// Sizes of the smallest encoded entries, to bound the number of entries by the size of the file.
+constexpr uint64_t kMinMetadataBytes = 8 + 4 + 1;    // empty key, type, value of one byte
+constexpr uint64_t kMinTensorBytes = 8 + 4 + 4 + 8;  // empty name, rank 0, type, offset
 
-// Of the types of one size; 0 for strings and arrays.
+// Returns 0 for strings and arrays, whose size varies.
 uint64_t SizeOf(GgufType type) {
   switch (type) {
     case GgufType::kUint8:
@@ -70,7 +70,7 @@ std::string_view AsText(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Reads from the front of a file. Errors leave out what was being read.
+// Reads a file front to back. Errors do not name the field or key; callers add the name with Named.
 class Cursor {
  public:
   explicit Cursor(std::span<const std::byte> file) : file_(file) {}
@@ -106,7 +106,7 @@ class Cursor {
     return static_cast<GgufType>(type);
   }
 
-  // Passes over a value and checks it.
+  // Checks a value and moves past its end.
   absl::Status Value(GgufType type, int array_depth = 0) {
     if (type == GgufType::kString) return String(kMaxStringBytes).status();
     if (type == GgufType::kArray) return Array(array_depth + 1);
@@ -158,8 +158,8 @@ absl::StatusOr<Counts> ReadStart(Cursor& cursor) {
   const absl::StatusOr<std::span<const std::byte>> magic = cursor.Bytes(kMagic.size());
   if (!magic.ok() || AsText(*magic) != kMagic) return Expected("a GGUF file, which starts with \"GGUF\"");
   BATON_ASSIGN_OR_RETURN(const auto version, Named("version", cursor.Number<uint32_t>()));
-  if (version < kOldest || version > kNewest) {
-    return Expected("version ", kOldest, " or ", kNewest, " of GGUF, little-endian, got ", version);
+  if (version < kOldestVersion || version > kNewestVersion) {
+    return Expected("version ", kOldestVersion, " or ", kNewestVersion, " of GGUF, little-endian, got ", version);
   }
   BATON_ASSIGN_OR_RETURN(const auto tensors, Named("number of tensors", cursor.Number<uint64_t>()));
   BATON_ASSIGN_OR_RETURN(const auto metadata, Named("number of metadata entries", cursor.Number<uint64_t>()));
@@ -181,7 +181,7 @@ absl::StatusOr<GgufMetadata> ReadMetadata(Cursor& cursor, uint64_t count) {
     const size_t begin = cursor.position();
     BATON_RETURN_IF_ERROR(Named(key, cursor.Value(type)));
     if (!metadata.try_emplace(std::string(key), GgufValue{type, cursor.since(begin)}).second) {
-      return absl::InvalidArgumentError(Concat("key ", key, " is there twice"));
+      return absl::InvalidArgumentError(Concat(key, ": expected one value, got several"));
     }
   }
   return metadata;
@@ -199,10 +199,10 @@ absl::StatusOr<uint64_t> ReadAlignment(const GgufMetadata& metadata) {
   return alignment;
 }
 
-// Where a tensor's data will be.
+// Position of a tensor's data in the file.
 struct Place {
-  uint64_t offset = 0;  // after the header
-  std::optional<uint64_t> bytes;
+  uint64_t offset = 0;            // from the end of the padded header
+  std::optional<uint64_t> bytes;  // empty when the type is unknown
 };
 
 std::string Dimensions(const std::vector<int64_t>& shape) {
@@ -211,7 +211,7 @@ std::string Dimensions(const std::vector<int64_t>& shape) {
   return text + "]";
 }
 
-// Of a type that is known. Errors leave out the name.
+// Errors do not name the tensor.
 absl::StatusOr<uint64_t> DataBytes(const GgmlType& type, const std::vector<int64_t>& shape) {
   if (const int64_t row = shape.empty() ? 1 : shape.back(); row % type.block_values != 0) {
     return Expected("a row of whole ", type.name, " blocks, ", type.block_values, " values each, got ", row);
@@ -229,7 +229,7 @@ absl::StatusOr<uint64_t> DataBytes(const GgmlType& type, const std::vector<int64
   return bytes;
 }
 
-// What follows a tensor's name. Errors leave out the name.
+// Reads the description that follows a tensor's name. Errors do not name the tensor.
 absl::StatusOr<Place> ReadTensor(Cursor& cursor, uint64_t alignment, Tensor& tensor) {
   BATON_ASSIGN_OR_RETURN(const auto rank, cursor.Number<uint32_t>());
   if (rank > kMaxDimensions) return Expected("at most ", kMaxDimensions, " dimensions, got ", rank);
@@ -238,7 +238,7 @@ absl::StatusOr<Place> ReadTensor(Cursor& cursor, uint64_t alignment, Tensor& ten
     if (size > static_cast<uint64_t>(INT64_MAX)) return Expected("sizes below 2^63, got ", size);
     tensor.shape.push_back(static_cast<int64_t>(size));
   }
-  std::reverse(tensor.shape.begin(), tensor.shape.end());  // the file has the length of a row first
+  std::reverse(tensor.shape.begin(), tensor.shape.end());  // GGUF lists the innermost dimension first
   BATON_ASSIGN_OR_RETURN(const auto type_id, cursor.Number<uint32_t>());
   BATON_ASSIGN_OR_RETURN(const auto offset, cursor.Number<uint64_t>());
   if (offset % alignment != 0) return Expected("an offset that is a multiple of ", alignment, ", got ", offset);
@@ -253,7 +253,7 @@ absl::StatusOr<Place> ReadTensor(Cursor& cursor, uint64_t alignment, Tensor& ten
   return Place{offset, bytes};
 }
 
-// Gives each tensor its bytes of `body`, what follows the header.
+// Sets each tensor's data. `body` is the file after the padded header.
 absl::Status PlaceTensors(std::span<const std::byte> body, const std::vector<Place>& places,
                           std::vector<Tensor>& tensors) {
   std::vector<size_t> order(tensors.size());
@@ -291,13 +291,15 @@ absl::StatusOr<GgufFile> Parse(std::span<const std::byte> bytes) {
   for (uint64_t i = 0; i < counts.tensors; ++i) {
     BATON_ASSIGN_OR_RETURN(const std::string_view name,
                            Named(Concat("name of tensor ", i), cursor.String(kMaxNameBytes)));
-    if (!names.insert(name).second) return absl::InvalidArgumentError(Concat("tensor ", name, " is there twice"));
+    if (!names.insert(name).second) {
+      return absl::InvalidArgumentError(Concat("tensor ", name, ": expected one tensor, got several"));
+    }
     Tensor& tensor = file.tensors.emplace_back();
     tensor.name = name;
     BATON_ASSIGN_OR_RETURN(const Place place, Named(Concat("tensor ", name), ReadTensor(cursor, alignment, tensor)));
     places.push_back(place);
   }
-  // A file without tensors may end at once.
+  // A file without tensor data may end before `padded`.
   const uint64_t padded = (cursor.position() + alignment - 1) / alignment * alignment;
   BATON_RETURN_IF_ERROR(PlaceTensors(bytes.subspan(std::min<uint64_t>(padded, bytes.size())), places, file.tensors));
   return file;

@@ -1,5 +1,6 @@
-// The GGUF format, versions 2 and 3 (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md): metadata, then what
-// the tensors are, then their bytes, little-endian, each at an aligned offset.
+// Parses GGUF files, versions 2 and 3 (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
+//
+// Layout, little-endian: header, metadata, tensor descriptions, then the data of each tensor at an aligned offset.
 #pragma once
 
 #include <cstddef>
@@ -32,9 +33,11 @@ enum class GgufType : uint32_t {
   kFloat64
 };
 
-// A value of the metadata in a file's memory, which it does not own: its bytes as the format has them, checked. Numbers
-// are not necessarily aligned; a string is its length (uint64) and its bytes; an array the type of its elements
-// (uint32), how many there are (uint64), and they. GgufFields reads it.
+// A metadata value, as encoded in the file; ParseGguf has checked the encoding. Does not own `bytes`. Read values with
+// GgufFields.
+//
+// Encodings: a string is length (uint64) | characters. An array is element type (uint32) | count (uint64) | elements.
+// Numbers may have any alignment.
 struct GgufValue {
   GgufType type = GgufType::kUint8;
   std::span<const std::byte> bytes;
@@ -44,13 +47,15 @@ using GgufMetadata = std::map<std::string, GgufValue, std::less<>>;
 
 struct GgufFile {
   GgufMetadata metadata;
-  std::vector<Tensor> tensors;  // in the file's order; shapes with the rows first, as everywhere here
+  std::vector<Tensor> tensors;  // in file order; shapes are [rows, cols], the reverse of GGUF's order
 };
 
-// Everything is checked before it is used or allocated for: counts and lengths against what is left of the file, types,
-// alignment, shapes (whole blocks), and that tensors lie in the file and overlap nowhere. A tensor whose type the
-// engine does not compute with has its name and no `type`; where the type is not even known, it has no data.
-// INVALID_ARGUMENT names `origin`, the key or tensor and what was expected. The result refers to `file`.
+// Parses an untrusted file. Checks counts and lengths against the size of the file before allocating. Checks that
+// tensors lie within the file, aligned and without overlap. INVALID_ARGUMENT names `origin`, the key or tensor, and
+// what was expected.
+//
+// A tensor of a type that the engine does not support has an empty `type`. If the type's id is unknown, `data` is
+// empty, too. The result points into `file`.
 absl::StatusOr<GgufFile> ParseGguf(std::span<const std::byte> file, std::string_view origin);
 
 }  // namespace baton

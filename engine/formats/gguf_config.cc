@@ -1,4 +1,4 @@
-// config.json and the names of tensors, from a GGUF model.
+// Converts a GGUF model's metadata to config.json and its tensor names to Hugging Face's.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -24,12 +24,11 @@ constexpr std::string_view kEmbedding = "token_embd.weight";
 struct GgufFamily {
   std::string_view name;  // general.architecture
   std::string_view hugging_face;
-  bool interleaved;  // q and k, for a RoPE of neighbours
+  bool interleaved;  // rows of q and k, see HuggingFaceRow
 };
 constexpr std::array kGgufFamilies = {GgufFamily{"llama", "LlamaForCausalLM", true},
                                       GgufFamily{"qwen3", "Qwen3ForCausalLM", false}};
 
-// nullptr when unknown.
 const GgufFamily* FindFamily(std::string_view name) {
   const auto* found =
       std::find_if(kGgufFamilies.begin(), kGgufFamilies.end(), [&](const GgufFamily& f) { return f.name == name; });
@@ -42,7 +41,7 @@ const Tensor* FindTensor(const GgufModel& model, std::string_view name) {
   return found == model.tensors.end() ? nullptr : &*found;
 }
 
-// Fills a config.json from the metadata under "<architecture>.".
+// Fills config.json from the metadata keys "<architecture>.*".
 class ConfigConverter {
  public:
   explicit ConfigConverter(const GgufModel& model) : model_(model), fields_(model.metadata, model.origin) {}
@@ -51,7 +50,7 @@ class ConfigConverter {
     BATON_RETURN_IF_ERROR(ReadArchitecture());
     ReadSizes();
     BATON_RETURN_IF_ERROR(fields_.status());
-    BATON_RETURN_IF_ERROR(RefuseOthers());
+    BATON_RETURN_IF_ERROR(RefuseUnsupportedKeys());
     BATON_RETURN_IF_ERROR(ReadVocabulary());
     BATON_RETURN_IF_ERROR(ReadRope());
     config_["tie_word_embeddings"] = FindTensor(model_, "output.weight") == nullptr;
@@ -104,8 +103,8 @@ class ConfigConverter {
     config_["rms_norm_eps"] = eps;
   }
 
-  // What would change the computation and is not there.
-  absl::Status RefuseOthers() {
+  // Refuses keys that change the computation in ways that the engine does not support.
+  absl::Status RefuseUnsupportedKeys() {
     for (const std::string_view name : {"logit_scale", "attention.scale", "residual_scale", "embedding_scale",
                                         "attention.sliding_window", "attn_logit_softcapping"}) {
       if (fields_.Has(Key(name))) return Unsupported(Key(name), "is not supported");
@@ -143,9 +142,9 @@ class ConfigConverter {
     fields_.Number(Key("rope.freq_base"), 1, 1e12, theta);
     config_["rope_theta"] = theta;
 
-    // A factor of 0 is none; one without a type is linear.
+    // Like llama.cpp: factor 0 means no scaling, and a factor without a type means linear scaling.
     double factor = 1;
-    fields_.Number(Key("rope.scale_linear"), 0, 1e6, factor);  // the older way
+    fields_.Number(Key("rope.scale_linear"), 0, 1e6, factor);  // older name of rope.scaling.factor
     fields_.Number(Key("rope.scaling.factor"), 0, 1e6, factor);
     if (factor == 0) factor = 1;
     std::string_view scaling = factor == 1 ? "none" : "linear";
@@ -164,9 +163,9 @@ class ConfigConverter {
     BATON_RETURN_IF_ERROR(fields_.status());
     std::vector<float> values(factors->type == TensorType::kF32 ? factors->data.size() / sizeof(float) : 0);
     if (!values.empty()) std::memcpy(values.data(), factors->data.data(), values.size() * sizeof(float));
-    const bool whole = static_cast<int64_t>(values.size()) == head_dim_ / 2;
+    const bool has_all = static_cast<int64_t>(values.size()) == head_dim_ / 2;
     const std::optional<Llama3Scaling> llama3 =
-        whole ? MatchLlama3RopeFactors(values, theta, original_length) : std::nullopt;
+        has_all ? MatchLlama3RopeFactors(values, theta, original_length) : std::nullopt;
     if (!llama3 || config_.contains("rope_scaling")) {
       return absl::UnimplementedError(Concat(model_.origin, ": tensor ", kGgufRopeFactors,
                                              ": expected the factors of Llama 3's scaling, [", head_dim_ / 2,
@@ -209,7 +208,7 @@ std::string_view NameIn(Naming naming, const TensorName& name) {
   return naming == Naming::kGguf ? name.gguf : name.hugging_face;
 }
 
-// The other name of what `from` calls `name`; empty when there is none.
+// Translates a tensor name from naming `from` to the other naming. Returns "" when `names` lacks `name`.
 std::string_view Translate(std::span<const TensorName> names, Naming from, std::string_view name) {
   const auto found =
       std::find_if(names.begin(), names.end(), [&](const TensorName& n) { return NameIn(from, n) == name; });
@@ -219,7 +218,7 @@ std::string_view Translate(std::span<const TensorName> names, Naming from, std::
 
 constexpr std::string_view LayerPrefix(Naming naming) { return naming == Naming::kGguf ? "blk." : "model.layers."; }
 
-// "blk.12.attn_q.weight" is layer 12 and "attn_q.weight".
+// "blk.12.attn_q.weight" -> (12, "attn_q.weight").
 std::optional<std::pair<int, std::string_view>> SplitLayerName(Naming naming, std::string_view name) {
   if (!name.starts_with(LayerPrefix(naming))) return std::nullopt;
   name.remove_prefix(LayerPrefix(naming).size());

@@ -1,4 +1,4 @@
-// What readers and writers of GGUF files must agree on beside the format itself, as llama.cpp has it.
+// Names and row orders that llama.cpp defines for GGUF files, beyond the format itself.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace baton {
 
-// The tensor with the factors by which Llama 3's rotary scaling slows each frequency down, [head_dim / 2].
+// Tensor [head_dim / 2]: Llama 3's RoPE scaling divides frequency i by element i.
 inline constexpr std::string_view kGgufRopeFactors = "rope_freqs.weight";
 
 inline constexpr std::string_view kGgufTokenTypes = "tokenizer.ggml.token_type";
@@ -19,19 +19,20 @@ enum class GgufTokenType : int32_t {
   kByte = 6
 };
 
-// Special tokens that only chat templates look at: tokenizer.ggml.<key>_token_id is tokenizer_config.json's <name>.
+// Special tokens that only chat templates use. The key tokenizer.ggml.<key>_token_id corresponds to <name> in
+// tokenizer_config.json.
 struct GgufSpecialToken {
   std::string_view key;
   std::string_view name;
 };
 inline constexpr GgufSpecialToken kGgufSpecialTokens[] = {{"unknown", "unk_token"},
-                                                          {"seperator", "sep_token"},  // so spelled
+                                                          {"seperator", "sep_token"},  // llama.cpp's spelling
                                                           {"padding", "pad_token"},
                                                           {"cls", "cls_token"},
                                                           {"mask", "mask_token"}};
 
-// Llama's q and k rotate neighbouring rows of a head in GGUF files, where Hugging Face rotates those of its halves:
-// which row of the latter's order, in a head of `head_rows` rows, is row `row` of the file.
+// Maps row `row` of Llama's q or k in a GGUF file to the row in a Hugging Face checkpoint. In GGUF files, RoPE pairs
+// rows 2i and 2i + 1 of a head. In Hugging Face checkpoints, RoPE pairs rows i and i + head_rows / 2.
 constexpr int64_t HuggingFaceRow(int64_t row, int64_t head_rows) {
   const int64_t within = row % head_rows;
   return row - within + within / 2 + within % 2 * (head_rows / 2);

@@ -1,6 +1,7 @@
-// What a GGUF model says, in the words of a Hugging Face folder: so everything behind the files has one form to read.
-// Pure functions of the model. UNIMPLEMENTED names what is not supported, INVALID_ARGUMENT the key or tensor and what
-// was expected.
+// Converts a GGUF model to the files and tensor names of a Hugging Face folder, so that other code handles one form.
+//
+// Pure functions. UNIMPLEMENTED names the unsupported feature. INVALID_ARGUMENT names the key or tensor and what was
+// expected.
 #pragma once
 
 #include <map>
@@ -13,18 +14,18 @@
 
 namespace baton {
 
-// The text of config.json. Llama and Qwen3.
+// Returns the text of config.json. Supports Llama and Qwen3.
 absl::StatusOr<std::string> GgufConfigJson(const GgufModel& model);
 
-// The model's tensors under the names of a Hugging Face checkpoint; a name without a counterpart stays. q and k of
-// Llama are marked as interleaved. Without rope_freqs.weight: config.json says it.
+// Returns the model's tensors under their Hugging Face names; unknown names stay as they are. Llama's q and k get
+// `interleaved_heads`. Leaves out rope_freqs.weight, because GgufConfigJson turns that tensor into rope_scaling.
 std::vector<Tensor> GgufTensors(const GgufModel& model);
 
-// What GGUF files call a tensor of a Hugging Face checkpoint; a name without a counterpart stays.
+// Returns the GGUF name of a tensor with the name `hugging_face`; an unknown name stays as it is.
 std::string GgufTensorName(std::string_view hugging_face);
 
-// The texts that LoadTextAssets (model_folder.h) finds in a folder: tokenizer.json, tokenizer_config.json and
-// generation_config.json. BPE, byte-level or SentencePiece's.
+// Returns file name -> text for tokenizer.json, tokenizer_config.json and generation_config.json, like LoadTextAssets
+// (model_folder.h). Supports byte-level BPE and SentencePiece's BPE.
 absl::StatusOr<std::map<std::string, std::string>> GgufTextAssets(const GgufModel& model);
 
 }  // namespace baton

@@ -25,7 +25,7 @@ std::string_view TakeString(std::span<const std::byte>& bytes) {
   return text;
 }
 
-// Nothing when it is no integer or does not fit.
+// Returns nullopt when the type is not an integer type or the value exceeds INT64_MAX.
 std::optional<int64_t> TakeInt(GgufType type, std::span<const std::byte>& bytes) {
   switch (type) {
     case GgufType::kUint8:

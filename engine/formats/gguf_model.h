@@ -1,4 +1,4 @@
-// A model in GGUF: one file, or the parts of a split one ("x-00001-of-00003.gguf").
+// Opens a GGUF model: one file, or the parts of a split model ("x-00001-of-00003.gguf").
 #pragma once
 
 #include <filesystem>
@@ -11,19 +11,19 @@
 
 namespace baton {
 
-// Immutable once open, so thread-safe.
+// Owns the mappings that `metadata` and `tensors` point into. Not modified after OpenGgufModel, so thread-safe.
 struct GgufModel {
-  std::string origin;             // the file, or the first of its parts: for errors
-  std::vector<MappedFile> files;  // what metadata and tensors refer to
-  GgufMetadata metadata;          // of the first part: it has all of it
-  std::vector<Tensor> tensors;    // of all parts, by the names that GGUF files use
+  std::string origin;  // path of the first part, for error messages
+  std::vector<MappedFile> files;
+  GgufMetadata metadata;        // of the first part, which has the metadata of the whole model
+  std::vector<Tensor> tensors;  // of all parts, under their GGUF names
 };
 
-// Whether `path` names a GGUF file rather than a folder.
+// Returns whether `path` names a GGUF file rather than a folder.
 bool IsGgufPath(const std::filesystem::path& path);
 
-// Of a split model `path` is the first part; the others lie beside it. INVALID_ARGUMENT names the file, the key or
-// tensor and what was expected.
+// Opens the model whose first part is `path`. Further parts must lie in the same folder. INVALID_ARGUMENT names the
+// file, the key or tensor, and what was expected.
 absl::StatusOr<GgufModel> OpenGgufModel(const std::filesystem::path& path);
 
 }  // namespace baton

@@ -1,5 +1,7 @@
-// The pre-tokenizers that GGUF files name: how a text is cut into words before BPE, as the original models'
-// tokenizer.json has it where that is known, else as llama.cpp does it.
+// The table of pre-tokenizers that GGUF files name. A pre-tokenizer cuts text into words before BPE.
+//
+// Patterns are taken from the original model's tokenizer.json where that file is public, otherwise from llama.cpp.
+// Immutable, so thread-safe.
 #pragma once
 
 #include <string>
@@ -9,24 +11,25 @@
 namespace baton {
 
 struct GgufPreTokenizer {
-  // Words are bytes in the byte alphabet, or characters as they are with U+2581 for a space (SentencePiece's way).
+  // kBytes: BPE works on GPT-2's byte alphabet. kCharacters: BPE works on characters, with U+2581 for a space
+  // (SentencePiece's convention).
   enum class Alphabet { kBytes, kCharacters };
 
-  std::vector<std::string_view> names;          // tokenizer.ggml.pre
-  std::vector<std::string_view> patterns = {};  // regular expressions, each cutting what the one before left
-  bool gpt2_words = false;                      // then ByteLevel's own pattern, GPT-2's
-  bool ignore_merges = false;                   // a word that is a token is that token
-  bool nfc = false;                             // Unicode normalization before everything else
-  bool add_bos = false;                         // when the file does not say
+  std::vector<std::string_view> names;          // values of tokenizer.ggml.pre
+  std::vector<std::string_view> patterns = {};  // each pattern splits the pieces that the pattern before left
+  bool gpt2_words = false;                      // after `patterns`, split with GPT-2's pattern
+  bool ignore_merges = false;                   // a word that is a token is not cut by BPE
+  bool nfc = false;                             // normalize the text to NFC first
+  bool add_bos = false;                         // default when the file has no tokenizer.ggml.add_bos_token
   Alphabet alphabet = Alphabet::kBytes;
 };
 
-// Null for a name that is not known. Lives as long as the program.
+// Returns null for an unknown name. Entries live as long as the program.
 const GgufPreTokenizer* FindGgufPreTokenizer(std::string_view name);
 const std::vector<GgufPreTokenizer>& GgufPreTokenizers();
 std::string GgufPreTokenizerNames();  // "default, gpt-2, ..."
 
-// The name of the one that does the same as `like`, whose names and add_bos do not matter; empty when there is none.
+// Returns the first name of the entry that equals `like` in all but names and add_bos; empty when no entry does.
 std::string_view NameGgufPreTokenizer(const GgufPreTokenizer& like);
 
 }  // namespace baton

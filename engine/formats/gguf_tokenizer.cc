@@ -1,4 +1,4 @@
-// tokenizer.json and the texts beside it, from a GGUF model.
+// Converts a GGUF model's metadata to tokenizer.json, tokenizer_config.json and generation_config.json.
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -26,23 +26,24 @@ constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 constexpr std::string_view kMerges = "tokenizer.ggml.merges";
 constexpr std::string_view kScores = "tokenizer.ggml.scores";
 
-constexpr std::string_view kSpace = "\u2581";  // as SentencePiece writes it
+constexpr std::string_view kSpace = "\u2581";  // SentencePiece's symbol for a space
 
-// Far above any model's; keeps a damaged file from filling memory.
+// Limits far above every real model, so that a damaged file cannot fill memory.
 constexpr size_t kMaxTokens = 1 << 20;
 constexpr size_t kMaxMerges = 4 * kMaxTokens;
 
-// Texts by which models end an answer. A file names one or two of them by id; of the others it only has the token.
+// Tokens by which models end an answer. A GGUF file marks at most three end tokens by id (eos, eot, eom). Other end
+// tokens are recognized by their text.
 constexpr std::string_view kEndTexts[] = {"<|eot_id|>",    "<|eom_id|>",    "<|im_end|>",      "<|end|>",
                                           "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>", "<|return|>",
                                           "<|endofturn|>", "<EOT>"};
 
-// Throws nothing: text from a file need not be UTF-8.
+// Returns json.dump(). INVALID_ARGUMENT when a string from the file is not UTF-8, where dump() would throw.
 absl::StatusOr<std::string> Dump(const Json& json, std::string_view origin) {
   try {
     return json.dump();
   } catch (const Json::type_error&) {
-    return absl::InvalidArgumentError(Concat(origin, ": expected the text of the tokenizer to be UTF-8"));
+    return absl::InvalidArgumentError(Concat(origin, ": tokenizer.ggml: expected all strings to be valid UTF-8"));
   }
 }
 
@@ -79,7 +80,7 @@ class TokenizerConverter {
                  "\" is not supported, expected gpt2 (byte-level BPE), gemma4 or llama (SentencePiece's BPE)"));
     }
     is_sentencepiece_ = kind == "llama";
-    if (is_sentencepiece_) return absl::OkStatus();  // it cuts nothing beforehand
+    if (is_sentencepiece_) return absl::OkStatus();  // has no pre-tokenizer
     std::string_view pre = "default";
     fields_.String(kPre, pre);
     if (kind == "gemma4") pre = kind;
@@ -104,16 +105,17 @@ class TokenizerConverter {
     fields_.Ints(kGgufTokenTypes, types);
     BATON_RETURN_IF_ERROR(fields_.status());
     if (is_sentencepiece_ && scores_.size() != tokens_.size()) {
-      return Invalid(kScores, Concat("one for each of ", tokens_.size(), " tokens"));
+      return Invalid(kScores, Concat("one for each of ", tokens_.size(), " tokens, got ", scores_.size()));
     }
-    if (types.size() != tokens_.size())
-      return Invalid(kGgufTokenTypes, Concat("one for each of ", tokens_.size(), " tokens"));
+    if (types.size() != tokens_.size()) {
+      return Invalid(kGgufTokenTypes, Concat("one for each of ", tokens_.size(), " tokens, got ", types.size()));
+    }
     std::set<std::string_view> seen;
     for (size_t id = 0; id < tokens_.size(); ++id) {
       if (types[id] < 1 || types[id] > 6) return Invalid(kGgufTokenTypes, Concat("1 to 6, got ", types[id]));
       types_.push_back(static_cast<GgufTokenType>(types[id]));
       if (!seen.insert(tokens_[id]).second) {
-        return Invalid(kTokens, Concat("each token once, token ", id, " is there twice: ", tokens_[id]));
+        return Invalid(kTokens, Concat("each token once, got \"", tokens_[id], "\" again as token ", id));
       }
     }
     return absl::OkStatus();
@@ -128,13 +130,14 @@ class TokenizerConverter {
     return id;
   }
 
-  // Whatever the file says: it must be found in a text.
+  // Overrides the type from the file, because a normal token is not recognized within a text.
   void MakeControl(size_t id) {
     if (types_[id] == GgufTokenType::kNormal) made_control_.insert(tokens_[id]);
     types_[id] = GgufTokenType::kControl;
   }
 
-  // Without those of tokens that are no words. A token that the file takes for a word may have merges.
+  // Drops merges of tokens that MakeControl removed from the vocabulary. Merges in tokenizer.json must refer to the
+  // vocabulary.
   std::vector<std::string_view> MergesOfWords() const {
     if (made_control_.empty()) return merges_;
     std::vector<std::string_view> merges;
@@ -168,7 +171,7 @@ class TokenizerConverter {
     Json added = Json::array();
     for (size_t id = 0; id < tokens_.size(); ++id) {
       switch (types_[id]) {
-        case GgufTokenType::kUnused:  // stands for nothing: the original tokenizer does not have it
+        case GgufTokenType::kUnused:  // padding: the original tokenizer has no such token
           break;
         case GgufTokenType::kUnknown:
         case GgufTokenType::kControl:
@@ -215,8 +218,8 @@ class TokenizerConverter {
     return {{"type", "Sequence"}, {"decoders", std::move(decoders)}};
   }
 
-  // Spaces are written as U+2581, one more is put before the text, and the pair whose result has the highest score is
-  // merged first, so that the order of merges is that of scores.
+  // SentencePiece's BPE replaces spaces by U+2581 and prepends another U+2581. SentencePiece first merges the pair
+  // whose result has the highest score, so the list of merges is all possible merges in order of score.
   void AddSentencePiece(Json vocabulary, Json& json) {
     bool add_space_prefix = true;
     fields_.Bool("tokenizer.ggml.add_space_prefix", add_space_prefix);
@@ -236,7 +239,7 @@ class TokenizerConverter {
       if (types_[id] != GgufTokenType::kNormal) continue;
       const std::string_view token = tokens_[id];
       for (size_t at = 1; at < token.size(); ++at) {
-        if ((static_cast<unsigned char>(token[at]) & 0xC0) == 0x80) continue;  // within a character
+        if ((static_cast<unsigned char>(token[at]) & 0xC0) == 0x80) continue;  // UTF-8 continuation byte
         const std::string_view left = token.substr(0, at);
         const std::string_view right = token.substr(at);
         if (vocabulary.contains(left) && vocabulary.contains(right)) merges.push_back({scores_[id], left, right});
@@ -276,7 +279,7 @@ class TokenizerConverter {
     for (const auto& [key, name] : kGgufSpecialTokens) {
       int64_t id = -1;
       fields_.Int(Concat("tokenizer.ggml.", key, "_token_id"), INT64_MIN, INT64_MAX, id);
-      // Others stand for none, as in llama.cpp.
+      // Like llama.cpp, treats an id outside the vocabulary as absent.
       if (id >= 0 && id < static_cast<int64_t>(tokens_.size())) json[std::string(name)] = tokens_[id];
     }
     bool add_bos = (is_sentencepiece_ || pre_->add_bos) && bos_.has_value();
@@ -310,7 +313,7 @@ class TokenizerConverter {
   std::vector<std::string_view> merges_;
   std::vector<float> scores_;
   std::vector<GgufTokenType> types_;
-  std::set<std::string_view> made_control_;  // texts of tokens that the file takes for words
+  std::set<std::string_view> made_control_;  // texts of normal tokens that MakeControl changed
   std::optional<size_t> bos_;
   std::optional<size_t> eos_;
   std::set<size_t> ends_;

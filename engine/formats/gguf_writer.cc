@@ -10,7 +10,7 @@
 namespace baton {
 namespace {
 
-constexpr uint64_t kAlignment = 32;  // what a file without general.alignment has
+constexpr uint64_t kAlignment = 32;  // GGUF's default without general.alignment
 constexpr uint32_t kVersion = 3;
 
 uint64_t Padding(uint64_t bytes) { return (kAlignment - bytes % kAlignment) % kAlignment; }
@@ -89,7 +89,7 @@ void GgufHeader::AddTensor(std::string_view name, const std::vector<int64_t>& sh
   PutString(tensors_, name);
   Put(tensors_, static_cast<uint32_t>(shape.size()));
   uint64_t values = 1;
-  for (auto size = shape.rbegin(); size != shape.rend(); ++size) {  // the length of a row first
+  for (auto size = shape.rbegin(); size != shape.rend(); ++size) {  // GGUF lists the innermost dimension first
     Put(tensors_, static_cast<uint64_t>(*size));
     values *= *size;
   }
@@ -123,7 +123,7 @@ absl::Status GgufWriter::Write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     if (tensor_ == tensor_bytes_.size()) {
       return absl::FailedPreconditionError(
-          Concat(file_.path().string(), ": ", bytes.size(), " bytes more than its tensors take"));
+          Concat(file_.path().string(), ": expected no data after the last tensor, got ", bytes.size(), " bytes"));
     }
     const size_t size = std::min<uint64_t>(bytes.size(), tensor_bytes_[tensor_] - written_);
     BATON_RETURN_IF_ERROR(file_.Write(bytes.first(size)));
@@ -141,7 +141,7 @@ absl::Status GgufWriter::Write(std::span<const std::byte> bytes) {
 absl::Status GgufWriter::Finish() {
   if (tensor_ != tensor_bytes_.size()) {
     return absl::FailedPreconditionError(
-        Concat(file_.path().string(), ": ", tensor_, " tensors are complete, expected ", tensor_bytes_.size()));
+        Concat(file_.path().string(), ": expected ", tensor_bytes_.size(), " complete tensors, got ", tensor_));
   }
   return file_.Finish();
 }

@@ -1,4 +1,4 @@
-// Writes GGUF files, version 3 (see gguf.h).
+// Writes GGUF files, version 3 (see gguf.h). Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace baton {
 
-// What a file says before its tensors' bytes. A key that is there already gets the new value.
+// Collects the part of a GGUF file before the tensor data. Adding a key again replaces its value.
 class GgufHeader {
  public:
   void AddUint32(std::string_view key, uint32_t value);
@@ -28,31 +28,31 @@ class GgufHeader {
   void AddStrings(std::string_view key, std::span<const std::string> values);
   void AddInt32s(std::string_view key, std::span<const int32_t> values);
   void AddTokenTypes(std::span<const GgufTokenType> types);
-  void Add(std::string_view key, const GgufValue& value);  // as another file has it
+  void Add(std::string_view key, const GgufValue& value);  // copies a value of another file
 
-  // A multiple of the type's block_values to a row (the last of `shape`).
+  // shape.back() must be a multiple of the type's block_values.
   void AddTensor(std::string_view name, const std::vector<int64_t>& shape, TensorType type);
 
-  std::string Bytes() const;  // of the whole header, padded to where the first tensor's data begin
+  std::string Bytes() const;  // the encoded header, padded up to the data of the first tensor
   const std::vector<uint64_t>& tensor_bytes() const { return tensor_bytes_; }
 
  private:
   void Add(std::string_view key, GgufType type, std::string value);
 
-  std::vector<std::pair<std::string, std::string>> metadata_;  // key to type and value, as they are written
-  std::string tensors_;                                        // as they are written
-  std::vector<uint64_t> tensor_bytes_;                         // of each tensor's data
-  uint64_t data_bytes_ = 0;                                    // of all of them, padded
+  std::vector<std::pair<std::string, std::string>> metadata_;  // key -> encoded type and value
+  std::string tensors_;                                        // encoded tensor descriptions
+  std::vector<uint64_t> tensor_bytes_;                         // data size of each tensor, without padding
+  uint64_t data_bytes_ = 0;                                    // sum of the data sizes, with padding
 };
 
-// Streams the tensors' bytes after a header. Not thread-safe. Without Finish there is no file.
+// Writes a header and then streams tensor data. The file appears only after a successful Finish.
 class GgufWriter {
  public:
   static absl::StatusOr<GgufWriter> Create(const std::filesystem::path& path, const GgufHeader& header);
 
-  // The next bytes of the tensors' data, in the order of the header, however they are cut up.
+  // Appends tensor data, in the order of the header. A call may end or begin within a tensor. Adds the padding.
   absl::Status Write(std::span<const std::byte> bytes);
-  // FAILED_PRECONDITION when a tensor is not complete.
+  // FAILED_PRECONDITION when data is missing.
   absl::Status Finish();
 
   uint64_t bytes() const { return file_.bytes(); }
@@ -63,8 +63,8 @@ class GgufWriter {
 
   OutputFile file_;
   std::vector<uint64_t> tensor_bytes_;
-  size_t tensor_ = 0;     // the one being written
-  uint64_t written_ = 0;  // of it
+  size_t tensor_ = 0;     // index of the tensor being written
+  uint64_t written_ = 0;  // bytes of that tensor written so far
 };
 
 }  // namespace baton

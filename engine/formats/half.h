@@ -1,5 +1,4 @@
-// The 16-bit floats of model files, to and from float, exactly: bit operations and arithmetic that rounds to nearest,
-// ties to even. Pure functions.
+// Converts float to and from f16 and bf16, rounding to nearest with ties to even. Pure functions.
 #pragma once
 
 #include <bit>
@@ -12,11 +11,11 @@ constexpr float HalfToFloat(uint16_t half) {
   const uint32_t magnitude = uint32_t{half & 0x7FFFU} << 13;
   constexpr uint32_t kInfinity = 0x7C00U << 13;
   if (magnitude >= kInfinity) return std::bit_cast<float>(sign | 0x7F800000U | (magnitude & 0x007FFFFFU));
-  // The exponents' biases differ by 112; the product makes a subnormal half normal.
+  // 2^112 corrects the exponent: float's bias is 127, f16's is 15. The product also normalizes a subnormal f16.
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f));
 }
 
-// Too large becomes infinity; NaN stays NaN.
+// Values that round beyond f16's range become infinity. NaN stays NaN.
 constexpr uint16_t FloatToHalf(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000U);
@@ -24,7 +23,7 @@ constexpr uint16_t FloatToHalf(float value) {
   if (magnitude > 0x7F800000U) return sign | 0x7E00U;
   if (magnitude >= std::bit_cast<uint32_t>(65520.0f)) return sign | 0x7C00U;
   if (magnitude < std::bit_cast<uint32_t>(0x1p-14f)) {
-    // Subnormal: next to 0.5 a float's last bit is worth what a subnormal half's is, so that the sum rounds there.
+    // The result is subnormal. In [0.5, 1) the last bit of a float is 2^-24, as in a subnormal f16: adding 0.5 rounds.
     const uint32_t sum = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f);
     return static_cast<uint16_t>(sign | (sum - std::bit_cast<uint32_t>(0.5f)));
   }

@@ -20,13 +20,14 @@ constexpr const char* kGenerationConfig = "generation_config.json";
 constexpr const char* kOptional[] = {"tokenizer_config.json", kGenerationConfig, "chat_template.jinja",
                                      "additional_chat_templates/tool_use.jinja"};
 
-// Older models name the tokens that end an answer only in config.json, from where Hugging Face takes them, too.
-// `generation` is the text of generation_config.json, empty when there is none.
+// Copies eos_token_id from config.json to `generation`, the text of generation_config.json, unless that file has the
+// field. Older models have the field only in config.json. `generation` is empty when there is no
+// generation_config.json.
 absl::Status AddEndTokens(const std::filesystem::path& model, std::string& generation) {
   nlohmann::json json = nlohmann::json::object();
   if (!generation.empty()) {
     BATON_ASSIGN_OR_RETURN(json, ParseJson(generation, (model / kGenerationConfig).string()));
-    if (!json.is_object()) return absl::OkStatus();  // its reader refuses it
+    if (!json.is_object()) return absl::OkStatus();  // ParseGenerationConfig refuses the text later
     if (const auto it = json.find("eos_token_id"); it != json.end() && !it->is_null()) return absl::OkStatus();
   }
   const absl::StatusOr<ModelText> config_text = LoadConfigJson(model);
@@ -59,8 +60,8 @@ absl::StatusOr<std::map<std::string, std::string>> LoadTextAssets(const std::fil
     BATON_ASSIGN_OR_RETURN(auto assets, GgufTextAssets(gguf));
     for (const auto& [name, text] : assets) {
       if (text.size() > kMaxAssetBytes) {
-        return absl::ResourceExhaustedError(Concat(gguf.origin, ": as ", name, " its tokenizer takes ", text.size(),
-                                                   " bytes, the limit is ", kMaxAssetBytes));
+        return absl::ResourceExhaustedError(
+            Concat(gguf.origin, ": as ", name, ": expected at most ", kMaxAssetBytes, " bytes, got ", text.size()));
       }
     }
     return assets;

@@ -1,5 +1,5 @@
-// The texts of a model: what workers read and serve to the router. A model is a Hugging Face folder or a GGUF file (of
-// a split one the first part), which has the same texts in another form.
+// Loads the text files of a model, which workers also serve to the router. `model` is a Hugging Face folder or a GGUF
+// file. For a split GGUF model `model` is the first part.
 #pragma once
 
 #include <filesystem>
@@ -11,17 +11,18 @@
 namespace baton {
 
 struct ModelText {
-  std::string origin;  // for errors
+  std::string origin;  // path, for error messages
   std::string text;
 };
 
-// config.json: NOT_FOUND when there is none. Over 1 MiB is RESOURCE_EXHAUSTED.
+// Loads config.json. NOT_FOUND when the folder has none. RESOURCE_EXHAUSTED above 1 MiB.
 absl::StatusOr<ModelText> LoadConfigJson(const std::filesystem::path& model);
 
-// File name to content: tokenizer.json (NOT_FOUND without it) and, as far as they are there, tokenizer_config.json,
-// generation_config.json, chat_template.jinja and additional_chat_templates/tool_use.jinja. A file over 64 MiB is
-// RESOURCE_EXHAUSTED. The texts are not looked at: whoever parses them refuses what is wrong. What of a GGUF file's
-// tokenizer is not supported is UNIMPLEMENTED.
+// Returns file name -> content for tokenizer.json and for each of these that exists: tokenizer_config.json,
+// generation_config.json, chat_template.jinja and additional_chat_templates/tool_use.jinja.
+//
+// NOT_FOUND without tokenizer.json. RESOURCE_EXHAUSTED when a file has more than 64 MiB. UNIMPLEMENTED when the
+// tokenizer of a GGUF file is not supported. Parsers of the texts check the content; LoadTextAssets does not.
 absl::StatusOr<std::map<std::string, std::string>> LoadTextAssets(const std::filesystem::path& model);
 
 }  // namespace baton

@@ -19,7 +19,7 @@ absl::Status CannotBe(std::string_view what, const std::filesystem::path& path, 
 }  // namespace
 
 absl::StatusOr<OutputFile> OutputFile::Create(const std::filesystem::path& path) {
-  // In the same folder, so that it can be renamed; with the process's id, so that two writers do not meet.
+  // rename() needs the same file system, hence the same folder. The process id keeps two writers apart.
   std::filesystem::path temporary = path;
   temporary += Concat(".", getpid(), ".part");
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -44,9 +44,9 @@ absl::Status OutputFile::Write(std::span<const std::byte> bytes) {
 }
 
 absl::Status OutputFile::Finish() {
-  // Some file systems say only now that the disk is full.
+  // Some file systems report a full disk only on close.
   if (close(std::exchange(fd_, -1)) != 0) return CannotBe("written", path_, errno);
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return CannotBe("put in its place", path_, errno);
+  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return CannotBe("replaced", path_, errno);
   temporary_.clear();
   return absl::OkStatus();
 }

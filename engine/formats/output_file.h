@@ -1,4 +1,5 @@
-// A file that is there whole or not at all: written under a temporary name beside it and renamed by Finish.
+// An OutputFile is written under a temporary name in the target's folder, and Finish renames it. A reader therefore
+// never sees an incomplete file under the target's name.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +14,10 @@
 
 namespace baton {
 
-// Not thread-safe. Without Finish the destructor removes what was written.
+// Not thread-safe. The destructor deletes the temporary file unless Finish succeeded.
 class OutputFile {
  public:
-  // As the system says (NOT_FOUND, PERMISSION_DENIED, ...), naming the path.
+  // NOT_FOUND, PERMISSION_DENIED, ... by errno. The error names the path.
   static absl::StatusOr<OutputFile> Create(const std::filesystem::path& path);
   OutputFile(OutputFile&& other) noexcept
       : path_(std::move(other.path_)),
@@ -26,10 +27,10 @@ class OutputFile {
   OutputFile& operator=(OutputFile&&) = delete;
   ~OutputFile();
 
-  // Appends all of it, or fails (a full disk is RESOURCE_EXHAUSTED).
+  // Appends all of `bytes`. RESOURCE_EXHAUSTED when the disk is full.
   absl::Status Write(std::span<const std::byte> bytes);
   absl::Status Write(std::string_view text) { return Write(std::as_bytes(std::span(text))); }
-  // Puts the file in place of what was there. After it the file takes no more.
+  // Replaces the target with the written file. No Write may follow.
   absl::Status Finish();
 
   uint64_t bytes() const { return bytes_; }
@@ -40,7 +41,7 @@ class OutputFile {
       : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
 
   std::filesystem::path path_;
-  std::filesystem::path temporary_;  // empty when there is nothing to remove
+  std::filesystem::path temporary_;  // empty after Finish or a move
   int fd_;
   uint64_t bytes_ = 0;  // written so far
 };

@@ -8,7 +8,7 @@ namespace baton {
 namespace {
 
 constexpr double kTwoPi = 6.283185307179586476925286766559;
-constexpr double kTolerance = 1e-4;  // relative; factors computed in float differ by less
+constexpr double kTolerance = 1e-4;  // relative; float rounding stays below
 
 }  // namespace
 
@@ -33,7 +33,7 @@ std::optional<Llama3Scaling> MatchLlama3RopeFactors(std::span<const float> facto
                                                     double original_max_position) {
   if (factors.empty()) return std::nullopt;
   Llama3Scaling scaling;
-  scaling.factor = factors.back();  // the slowest pair is scaled in full
+  scaling.factor = factors.back();  // the lowest frequency is divided by the full factor
   scaling.original_max_position = original_max_position;
   const std::vector<float> expected = Llama3RopeFactors(scaling, theta, static_cast<int>(factors.size()) * 2);
   for (size_t i = 0; i < factors.size(); ++i) {

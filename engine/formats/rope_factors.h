@@ -1,4 +1,5 @@
-// How GGUF files of Llama 3.1 and later state their rotary scaling: a factor by which each pair's frequency is divided.
+// Converts Llama 3's RoPE scaling between its parameters (Hugging Face) and its factors (GGUF). Factor i divides the
+// frequency of rotary pair i. Pure functions.
 #pragma once
 
 #include <optional>
@@ -7,7 +8,7 @@
 
 namespace baton {
 
-// The parameters of the scaling that Hugging Face calls "llama3".
+// The parameters of rope_scaling in config.json when rope_type is "llama3".
 struct Llama3Scaling {
   double factor = 8.0;
   double low_freq_factor = 1.0;
@@ -15,11 +16,11 @@ struct Llama3Scaling {
   double original_max_position = 8192;
 };
 
-// [head_dim / 2], the fastest pair first.
+// Returns [head_dim / 2] factors, highest frequency first.
 std::vector<float> Llama3RopeFactors(const Llama3Scaling& scaling, double theta, int head_dim);
 
-// The scaling whose factors these are, up to the rounding of whoever computed them: of all published models only
-// `factor` and perhaps the original length differ. Nothing when they are no such factors.
+// Returns the parameters that give `factors` within float rounding; nullopt when no parameters do. Assumes the default
+// low_freq_factor and high_freq_factor, which all published models use.
 std::optional<Llama3Scaling> MatchLlama3RopeFactors(std::span<const float> factors, double theta,
                                                     double original_max_position);
 

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-static_assert(std::endian::native == std::endian::little, "tensors are used in place");
+static_assert(std::endian::native == std::endian::little, "tensors point into little-endian files");
 
 constexpr size_t kLengthBytes = 8;
 constexpr uint64_t kMaxHeaderBytes = uint64_t{16} << 20;
@@ -45,11 +45,13 @@ absl::StatusOr<FileDType> ReadDType(const Json& entry) {
   const std::string name = found->get<std::string>();
   const auto* known =
       std::find_if(std::begin(kDTypes), std::end(kDTypes), [&](const auto& d) { return d.name == name; });
-  if (known == std::end(kDTypes)) return absl::InvalidArgumentError(Concat("unknown dtype \"", name, "\""));
+  if (known == std::end(kDTypes)) {
+    return absl::InvalidArgumentError(Concat("expected a dtype of the safetensors format, got \"", name, "\""));
+  }
   return *known;
 }
 
-// A list of at most `max_size` numbers, none negative.
+// Reads a list of at most `max_size` numbers >= 0.
 absl::StatusOr<std::vector<int64_t>> ReadSizes(const Json& entry, std::string_view field, size_t max_size) {
   const auto found = entry.find(field);
   if (found == entry.end() || !found->is_array() || found->size() > max_size ||
@@ -61,7 +63,7 @@ absl::StatusOr<std::vector<int64_t>> ReadSizes(const Json& entry, std::string_vi
   return found->get<std::vector<int64_t>>();
 }
 
-// Of `shape`, or nothing if no memory could hold it.
+// Returns nullopt when the size exceeds 2^64 - 1 bytes.
 std::optional<uint64_t> ByteSize(const std::vector<int64_t>& shape, uint64_t element_bytes) {
   uint64_t bytes = element_bytes;
   for (const int64_t size : shape) {
@@ -76,7 +78,7 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
   return text + "]";
 }
 
-// One entry of the header; `body` is what follows the header. Errors leave out the file and the name.
+// Reads one entry of the header. `body` is the file after the header. Errors do not name the file and the tensor.
 absl::StatusOr<Tensor> ReadTensor(const std::string& name, const Json& entry, std::span<const std::byte> body) {
   if (!entry.is_object()) return absl::InvalidArgumentError("expected an object with dtype, shape and data_offsets");
   BATON_ASSIGN_OR_RETURN(const FileDType dtype, ReadDType(entry));
@@ -96,7 +98,7 @@ absl::StatusOr<Tensor> ReadTensor(const std::string& name, const Json& entry, st
   return Tensor{name, std::string(dtype.name), dtype.type, std::move(shape), body.subspan(offsets[0], size)};
 }
 
-// Tensors must lie one after the other and fill `body`.
+// Checks that the tensors fill `body` without gap or overlap.
 absl::Status CheckTiling(const std::vector<Tensor>& tensors, std::span<const std::byte> body, std::string_view origin) {
   std::vector<const Tensor*> order;
   order.reserve(tensors.size());
@@ -159,7 +161,7 @@ absl::StatusOr<std::map<std::string, std::string>> ParseSafetensorsIndex(std::st
 
   std::map<std::string, std::string> files;
   for (const auto& [name, file] : weight_map->items()) {
-    // A plain name: the index must not reach out of the folder.
+    // Refuses paths: the index must not refer to files outside its folder.
     const std::string text = file.is_string() ? file.get<std::string>() : std::string();
     if (!text.ends_with(".safetensors") || text.find_first_of(std::string_view("/\0", 2)) != std::string::npos) {
       return Invalid(origin, "weight_map: ", name, ": expected the name of a .safetensors file in the same folder");

@@ -1,5 +1,6 @@
-// The safetensors format (https://github.com/huggingface/safetensors): 8 bytes of header length, a JSON header, then
-// the tensors' bytes, row-major and little-endian, one after the other without gaps.
+// Parses safetensors files (https://github.com/huggingface/safetensors).
+//
+// Layout, little-endian: header length (uint64) | JSON header | tensor data, row-major and without gaps.
 #pragma once
 
 #include <cstddef>
@@ -16,23 +17,23 @@
 
 namespace baton {
 
-// A named tensor within a file's memory, which it does not own.
+// A tensor of a mapped file. Does not own `data`.
 struct Tensor {
   std::string name;
-  std::string type_name;            // as the format spells it: "BF16", "I64", "Q8_0"
-  std::optional<TensorType> type;   // of those that the engine computes with; else empty
+  std::string type_name;            // the format's spelling: "BF16", "I64", "Q8_0"
+  std::optional<TensorType> type;   // empty when the engine does not support the type
   std::vector<int64_t> shape;       // empty for a scalar
-  std::span<const std::byte> data;  // not necessarily aligned
+  std::span<const std::byte> data;  // may have any alignment
   int interleaved_heads = 0;        // see TensorView in engine/kernels/backend.h
-  std::string name_in_file = {};    // if that is another one
+  std::string name_in_file = {};    // GGUF only: the tensor's name before GgufTensors renamed it
 };
 
-// The tensors of one file, by name. Everything in the header is checked: lengths, dtypes, shape x dtype = bytes,
-// offsets that leave no gap, overlap nowhere and end with the file. INVALID_ARGUMENT names `origin`, the tensor and
-// what was expected. The result refers to `file`.
+// Returns the tensors of one file, sorted by name. Checks dtypes, that shape x dtype = bytes, and that the data of all
+// tensors fills the file without gap or overlap. INVALID_ARGUMENT names `origin`, the tensor and what was expected. The
+// result points into `file`.
 absl::StatusOr<std::vector<Tensor>> ParseSafetensors(std::span<const std::byte> file, std::string_view origin);
 
-// Of a sharded model, from the text of model.safetensors.index.json: tensor name -> file name in the same folder.
+// Parses model.safetensors.index.json of a sharded model. Returns tensor name -> file name in the same folder.
 absl::StatusOr<std::map<std::string, std::string>> ParseSafetensorsIndex(std::string_view json,
                                                                          std::string_view origin);
 

@@ -47,11 +47,11 @@ TEST(DecodeBlocks, ReadsFloats) {
   EXPECT_THAT(Decode(TensorType::kBF16, std::string("\x20\xC1", 2)), ElementsAre(-10));
 }
 
-TEST(DecodeBlocks, PutsEachCodeOfASmallBlockInItsPlace) {
+TEST(DecodeBlocks, ReadsEachCodeOfTheBlocksOf32Values) {
   std::string codes(16, '\0');
   codes[0] = '\x2F';                               // value 0 has code 15, value 16 code 2
   codes[15] = '\x40';                              // value 15 has code 0, value 31 code 4
-  const std::string fifth("\x01\x00\x00\x80", 4);  // values 0 and 31
+  const std::string fifth("\x01\x00\x00\x80", 4);  // set for values 0 and 31
 
   const std::vector<float> q4_0 = Decode(TensorType::kQ4_0, Half(kHalf) + codes);
   EXPECT_EQ(q4_0[0], 3.5f);
@@ -79,8 +79,9 @@ TEST(DecodeBlocks, PutsEachCodeOfASmallBlockInItsPlace) {
   EXPECT_EQ(q8_0[31], -64);
 }
 
-TEST(DecodeBlocks, UnpacksTheScalesOfALargeBlock) {
-  // Scales 1 to 4 in bytes 0-3, 5 | 1 << 4 = 21 in byte 8 and the upper bits of byte 0; minimums 2 and 35.
+TEST(DecodeBlocks, UnpacksTheScalesOfQ4KAndQ5K) {
+  // Scales: 1 (byte 0), 2 (byte 1), and 5 | 1 << 4 = 21 for group 4 (byte 8, upper bits of byte 0). Minimums: 2 for
+  // group 0 (byte 4), and 3 | 2 << 4 = 35 for group 4 (byte 8, upper bits of byte 4).
   std::string scales(12, '\0');
   scales[0] = '\x41';
   scales[1] = '\x02';
@@ -96,20 +97,20 @@ TEST(DecodeBlocks, UnpacksTheScalesOfALargeBlock) {
   EXPECT_EQ(q4[129], -0.5f * 35);
 
   std::string fifth(32, '\0');
-  fifth[0] = '\x10';  // group 4
+  fifth[0] = '\x10';  // set for value 0 of group 4
   const std::vector<float> q5 = Decode(TensorType::kQ5_K, Half(kOne) + Half(kHalf) + scales + fifth + codes);
   EXPECT_EQ(q5[0], 1 * 1 - 0.5f * 2);
   EXPECT_EQ(q5[128], 21 * 19 - 0.5f * 35);
 }
 
-TEST(DecodeBlocks, FindsTheUpperBitsOfQ6K) {
+TEST(DecodeBlocks, JoinsTheLowAndUpperBitsOfQ6K) {
   std::string low(128, '\0');
   std::string upper(64, '\0');
   std::string scales(16, '\1');
-  low[0] = '\x5A';     // value 0: 10, value 64: 5
-  low[127] = '\x20';   // value 255: 2
-  upper[0] = '\x23';   // value 0: 3, value 64: 2
-  upper[63] = '\x40';  // value 255: 1
+  low[0] = '\x5A';     // value 0 has 10, value 64 has 5
+  low[127] = '\x20';   // value 255 has 2
+  upper[0] = '\x23';   // value 0 has 3, value 64 has 2
+  upper[63] = '\x40';  // value 255 has 1
   scales[15] = '\xFE';
   const std::vector<float> values = Decode(TensorType::kQ6_K, low + upper + scales + Half(kHalf));
   EXPECT_EQ(values[0], 0.5f * (10 + 48 - 32));
@@ -118,7 +119,7 @@ TEST(DecodeBlocks, FindsTheUpperBitsOfQ6K) {
   EXPECT_EQ(values[1], 0.5f * -32);
 }
 
-TEST(DecodeBlocks, AgreesBitForBitWithTheReference) {
+TEST(DecodeBlocks, EqualsGgmlBitForBit) {
   const std::filesystem::path folder = testing::SharedFolder() / "gguf_quants";
   if (!std::filesystem::exists(folder / "index.json")) {
     GTEST_SKIP() << "no " << (folder / "index.json") << "; set BATON_SHARED to the folder above gguf_quants";
@@ -149,12 +150,12 @@ TEST(EncodeBlocks, RoundsToTheNearestCodeTiesToEven) {
   values[3] = 8;
   const std::string q4 = Encode(TensorType::kQ4_0, values);
   EXPECT_EQ(q4.substr(0, 2), Half(kOne));
-  EXPECT_EQ(q4.substr(2, 4), std::string("\x80\x8F\x8A\x8F", 4));  // 8 itself is past the last code
+  EXPECT_EQ(q4.substr(2, 4), std::string("\x80\x8F\x8A\x8F", 4));  // 8 is clamped to 7, the last code
   values[0] = 16;                                                  // scale -2
   EXPECT_EQ(Decode(TensorType::kQ4_0, Encode(TensorType::kQ4_0, values))[0], 16);
 }
 
-TEST(EncodeBlocks, StaysWithinHalfAStep) {
+TEST(EncodeBlocks, KeepsTheErrorWithinHalfAScale) {
   std::mt19937 random(1);
   for (const float scale : {1e-7f, 1e-3f, 1.0f, 1e4f}) {
     std::normal_distribution<float> normal(0, scale);
@@ -165,7 +166,7 @@ TEST(EncodeBlocks, StaysWithinHalfAStep) {
       for (size_t block = 0; block < values.size(); block += 32) {
         float greatest = 0;
         for (size_t i = block; i < block + 32; ++i) greatest = std::max(greatest, std::fabs(values[i]));
-        // Q4_0 has no code for + 8; and a scale that small is a subnormal half.
+        // Q4_0 clamps +8 to 7, an error of a whole scale. The constant allows for the rounding of a subnormal scale.
         const float step = type == TensorType::kQ8_0 ? greatest / 127 / 2 : greatest / 8;
         for (size_t i = block; i < block + 32; ++i) {
           EXPECT_NEAR(decoded[i], values[i], step * 1.01f + 0x1p-25f * 128) << InfoOf(type).name << " " << scale;
@@ -175,14 +176,14 @@ TEST(EncodeBlocks, StaysWithinHalfAStep) {
   }
 }
 
-TEST(EncodeBlocks, GivesZerosForZeros) {
+TEST(EncodeBlocks, KeepsZerosExactly) {
   for (const TensorType type : kTypes) {
     if (!CanEncode(type)) continue;
     EXPECT_EQ(Decode(type, Encode(type, std::vector<float>(64))), std::vector<float>(64)) << InfoOf(type).name;
   }
 }
 
-TEST(EncodeBlocks, RefusesWhatTheTypeCannotHold) {
+TEST(EncodeBlocks, RefusesValuesThatAreNotFiniteOrTooLarge) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const TensorType type : kTypes) {
     if (!CanEncode(type)) continue;
@@ -197,7 +198,7 @@ TEST(EncodeBlocks, RefusesWhatTheTypeCannotHold) {
   }
 }
 
-TEST(Half, EveryHalfComesBack) {
+TEST(Half, ConversionToFloatAndBackIsExact) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const auto half = static_cast<uint16_t>(bits);
     const float value = HalfToFloat(half);

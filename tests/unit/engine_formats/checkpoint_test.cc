@@ -41,7 +41,7 @@ TEST(Checkpoint, JoinsShards) {
   EXPECT_EQ(checkpoint.tensors().size(), 20U);
 }
 
-TEST(Checkpoint, NamesWhatAFolderLacks) {
+TEST(Checkpoint, NamesTheMissingFile) {
   const TempFolder folder;
   EXPECT_TRUE(Fails(Checkpoint::Open(folder.path()), absl::StatusCode::kNotFound, "model.safetensors"));
   folder.Write("model.safetensors.index.json", Index(R"("a": "1.safetensors")"));
@@ -55,10 +55,10 @@ TEST(Checkpoint, RefusesAnIndexThatDisagreesWithItsFiles) {
   folder.Write("model.safetensors.index.json", Index(R"("a": "1.safetensors", "b": "1.safetensors")"));
   EXPECT_TRUE(Fails(Checkpoint::Open(folder.path()), kInvalid, "tensor b is not in 1.safetensors"));
   folder.Write("model.safetensors.index.json", Index(R"("a": "1.safetensors", "b": "2.safetensors")"));
-  EXPECT_TRUE(Fails(Checkpoint::Open(folder.path()), kInvalid, "tensor a is there more than once"));
+  EXPECT_TRUE(Fails(Checkpoint::Open(folder.path()), kInvalid, "tensor a: expected one tensor, got several"));
 }
 
-TEST(Checkpoint, NamesTheFileThatIsDamaged) {
+TEST(Checkpoint, NamesTheDamagedFile) {
   const TempFolder folder;
   folder.Write("model.safetensors", "short");
   EXPECT_TRUE(Fails(Checkpoint::Open(folder.path()), kInvalid, "model.safetensors: expected a safetensors file"));
@@ -84,7 +84,7 @@ TEST(ReadTextFile, ReadsUpToItsLimit) {
                     "text: 5 bytes, expected at most 4"));
 }
 
-TEST(LoadTextAssets, ReadsWhatIsThere) {
+TEST(LoadTextAssets, RequiresTokenizerJsonAndReadsOptionalFiles) {
   ASSERT_OK_AND_ASSIGN(const auto assets, LoadTextAssets(testing::DemoModel("demo-chat")));
   EXPECT_EQ(assets.size(), 3U);
   EXPECT_THAT(assets, Contains(Key("generation_config.json")));
@@ -102,7 +102,7 @@ TEST(LoadTextAssets, ReadsWhatIsThere) {
   EXPECT_EQ(three.at("additional_chat_templates/tool_use.jinja"), "{{ y }}");
 }
 
-TEST(LoadTextAssets, EndTokensComeFromConfigJsonWhereNothingElseSaysThem) {
+TEST(LoadTextAssets, TakesEndTokensFromConfigJsonWhenGenerationConfigHasNone) {
   const TempFolder folder;
   folder.Write("tokenizer.json", "{}");
   const auto generation = [&](const std::string& config) {
@@ -121,7 +121,8 @@ TEST(LoadTextAssets, EndTokensComeFromConfigJsonWhereNothingElseSaysThem) {
   folder.Write("generation_config.json", R"({"top_k": 5, "eos_token_id": null})");
   EXPECT_EQ(generation(R"({"eos_token_id": 2})"), R"({"eos_token_id":2,"top_k":5})");
   folder.Write("generation_config.json", R"({ "eos_token_id": 7 })");
-  EXPECT_EQ(generation(R"({"eos_token_id": 2})"), R"({ "eos_token_id": 7 })") << "as it is";
+  EXPECT_EQ(generation(R"({"eos_token_id": 2})"), R"({ "eos_token_id": 7 })")
+      << "config.json must not override generation_config.json";
 }
 
 class Fingerprint : public ::testing::Test {
@@ -145,8 +146,8 @@ TEST_F(Fingerprint, ChangesWithNameDtypeShapeContentAndConfig) {
   EXPECT_NE(original, Of({{"a", "F32", {2}, "abcdefgh"}}, "d"));
 }
 
-TEST_F(Fingerprint, SamplesLargeContentAtBothEndsOfEachTensor) {
-  constexpr int64_t kBytes = int64_t{80} << 20;  // past what is hashed whole
+TEST_F(Fingerprint, OfALargeModelCoversBothEndsOfEachTensor) {
+  constexpr int64_t kBytes = int64_t{80} << 20;  // above 64 MiB, content is sampled
   std::vector<RawTensor> raw = {{"a", "U8", {kBytes}, std::string(kBytes, 'x')}, {"b", "U8", {5}, "12345"}};
   const std::string original = Of(raw);
   raw[0].data.back() = 'y';

@@ -1,5 +1,5 @@
-// Damaged files are refused or read as what they now say; they never take the process down. Most telling with
-// AddressSanitizer: each buffer ends where its allocation ends.
+// A damaged file must give an error or a parsed result, never a crash. Each buffer is an allocation of exactly the
+// file's size, so AddressSanitizer finds every read past its end.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kMutations = 5000;
 
-// Reads every byte that the tensors claim, so that a claim past the end is noticed.
+// Reads all data of the tensors, so that AddressSanitizer finds data outside the file.
 int SumBytes(const std::vector<Tensor>& tensors) {
   int sum = 0;
   for (const Tensor& tensor : tensors) {
@@ -49,7 +49,7 @@ TEST(FormatsMutation, Safetensors) {
     ++accepted;
     EXPECT_GE(SumBytes(*tensors), 0);
   }
-  EXPECT_LT(accepted, kMutations / 2);  // most damage is noticed: a flipped bit of a number cannot be
+  EXPECT_LT(accepted, kMutations / 2);  // damage to tensor data and some numbers stays valid
 }
 
 TEST(FormatsMutation, IndexAndGenerationConfig) {
@@ -65,7 +65,7 @@ TEST(FormatsMutation, IndexAndGenerationConfig) {
   }
 }
 
-// What is read of a file after parsing it.
+// Runs every reader of a parsed file.
 absl::Status Convert(const GgufModel& model) {
   const auto config = GgufConfigJson(model);
   const auto texts = GgufTextAssets(model);
@@ -76,7 +76,7 @@ absl::Status Convert(const GgufModel& model) {
   return config.ok() ? texts.status() : config.status();
 }
 
-// Parses and converts `mutations` damaged versions of `file`; how many were accepted as a GGUF file.
+// Parses and converts `mutations` damaged versions of `file`. Returns how many ParseGguf accepted.
 int AcceptedGgufs(const std::string& file, int mutations) {
   int accepted = 0;
   for (int seed = 0; seed < mutations; ++seed) {
@@ -117,12 +117,11 @@ TEST(FormatsMutation, Gguf) {
   EXPECT_LT(accepted, 15'000);
 }
 
-// Its metadata fill most of what is damaged; so few of the faults are in numbers that matter.
-TEST(FormatsMutation, GgufOfAnotherProgram) {
+TEST(FormatsMutation, GgufFileOfLlamaCpp) {
   const std::filesystem::path path = testing::SharedFolder() / "demo-model/gguf/demo-chat-Q4_K_M.gguf";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path << "; set BATON_SHARED";
   const std::string file = testing::ReadFile(path);
-  constexpr size_t kHeaderBytes = 133'952;  // after it only what a tensor holds is damaged
+  constexpr size_t kHeaderBytes = 133'952;  // only the header is damaged: tensor data is always valid
   EXPECT_EQ(AcceptedGgufs(file.substr(0, kHeaderBytes), 300), 0);
   for (int seed = 0; seed < 100; ++seed) {
     const std::string mutated = testing::Mutate(file.substr(0, kHeaderBytes), seed) + file.substr(kHeaderBytes);

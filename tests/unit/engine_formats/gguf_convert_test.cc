@@ -35,7 +35,7 @@ using Texts = std::map<std::string, std::string>;
 
 constexpr absl::StatusCode kUnimplemented = absl::StatusCode::kUnimplemented;
 
-// A model of `metadata` alone, or with tensors whose data are all zeros.
+// Opens the built file with `data_bytes` zeros as tensor data.
 absl::StatusOr<GgufModel> Open(const GgufBuilder& builder, size_t data_bytes = 0) {
   const testing::TempFolder folder;
   folder.Write("m.gguf", builder.File(std::string(data_bytes, '\0')));
@@ -44,7 +44,7 @@ absl::StatusOr<GgufModel> Open(const GgufBuilder& builder, size_t data_bytes = 0
   return model;
 }
 
-// What every architecture needs.
+// The metadata that every architecture needs.
 GgufBuilder Sizes(const std::string& architecture) {
   GgufBuilder builder;
   builder.String("general.architecture", architecture);
@@ -69,7 +69,7 @@ absl::StatusOr<Json> Config(GgufBuilder& builder) {
   return Json::parse(*text);
 }
 
-TEST(GgufConfigJson, SaysWhatAConfigWould) {
+TEST(GgufConfigJson, HasTheFieldsOfAHuggingFaceConfig) {
   GgufBuilder builder = Sizes("qwen3");
   builder.Uint32("qwen3.attention.key_length", 32).Float32("qwen3.rope.freq_base", 1e6f);
   ASSERT_OK_AND_ASSIGN(const Json config, Config(builder));
@@ -96,7 +96,7 @@ TEST(GgufConfigJson, ReadsLinearScaling) {
   EXPECT_EQ(config["rope_scaling"], (Json{{"rope_type", "linear"}, {"factor", 4.0}}));
 }
 
-TEST(GgufConfigJson, RefusesWhatWouldComputeSomethingElse) {
+TEST(GgufConfigJson, RefusesUnsupportedFeatures) {
   const auto with = [](auto change) {
     GgufBuilder builder = Sizes("llama");
     change(builder);
@@ -121,7 +121,7 @@ TEST(GgufConfigJson, RefusesWhatWouldComputeSomethingElse) {
   EXPECT_TRUE(Fails(with([](auto& b) { b.Bool("llama.attention.causal", false); }), kUnimplemented, "causal"));
 }
 
-// A model whose rope_freqs.weight has these factors.
+// The config.json of a model whose rope_freqs.weight is `factors`.
 absl::StatusOr<Json> ConfigWithFactors(const std::vector<float>& factors) {
   GgufBuilder builder = Sizes("llama");
   builder.Float32("llama.rope.freq_base", 500000).Uint32("llama.attention.key_length", 64);
@@ -139,7 +139,7 @@ TEST(GgufConfigJson, RecognizesTheRopeFactorsOfLlama3) {
   std::vector<float> factors = Llama3RopeFactors({.factor = 32}, 500000, 64);
   EXPECT_EQ(factors.front(), 1);
   EXPECT_EQ(factors.back(), 32);
-  for (float& factor : factors) factor *= 1 + 1e-6f;  // as another program rounded them
+  for (float& factor : factors) factor *= 1 + 1e-6f;  // another converter may round differently
   factors.back() = 32;
   ASSERT_OK_AND_ASSIGN(const Json config, ConfigWithFactors(factors));
   EXPECT_EQ(config["rope_scaling"], (Json{{"rope_type", "llama3"},
@@ -154,7 +154,7 @@ TEST(GgufConfigJson, RecognizesTheRopeFactorsOfLlama3) {
   EXPECT_TRUE(Fails(ConfigWithFactors(factors), kUnimplemented, "tensor rope_freqs.weight"));
 }
 
-TEST(GgufTensors, HaveTheNamesOfAFolder) {
+TEST(GgufTensors, HaveHuggingFaceNames) {
   for (const bool llama : {true, false}) {
     GgufBuilder builder = Sizes(llama ? "llama" : "qwen3");
     uint64_t offset = 0;
@@ -221,7 +221,7 @@ void ExpectSameTokenizer(const Texts& texts, const std::filesystem::path& folder
             Json::parse(expected_texts.at("tokenizer_config.json"))["chat_template"]);
 }
 
-// The demo model's tokenizer as a GGUF file has it.
+// The demo model's tokenizer as GGUF metadata.
 GgufBuilder DemoTokenizer() {
   const std::filesystem::path folder = testing::DemoModel("demo-chat");
   const Json tokenizer = Json::parse(testing::ReadFile(folder / "tokenizer.json"));
@@ -247,7 +247,7 @@ GgufBuilder DemoTokenizer() {
   return builder;
 }
 
-TEST(GgufTextAssets, TokenizeAsTheFolderDoes) {
+TEST(GgufTextAssets, TokenizeLikeTheHuggingFaceFolder) {
   ASSERT_OK_AND_ASSIGN(const GgufModel model, Open(DemoTokenizer()));
   ASSERT_OK_AND_ASSIGN(const Texts texts, GgufTextAssets(model));
   ExpectSameTokenizer(texts, testing::DemoModel("demo-chat"));
@@ -261,7 +261,7 @@ TEST(GgufTextAssets, KeepsTheTemplateForTools) {
   EXPECT_TRUE(config.chat_template->starts_with("{{ bos_token }}"));
 }
 
-// The bytes, and tokens that merges of them make.
+// A byte-level tokenizer: tokens 0-255 are the bytes, 256 and above are `words`.
 GgufBuilder TokenizerWithWords(const std::vector<std::string>& words, const std::vector<std::string>& merges) {
   std::vector<std::string> tokens;
   for (int byte = 0; byte < 256; ++byte) tokens.push_back(AlphabetLetter(static_cast<unsigned char>(byte)));
@@ -272,7 +272,7 @@ GgufBuilder TokenizerWithWords(const std::vector<std::string>& words, const std:
   return builder;
 }
 
-TEST(GgufTextAssets, ATokenThatEndsAnswersIsNoWordWhateverTheFileSays) {
+TEST(GgufTextAssets, MakesAnEndTokenSpecialEvenIfTheFileMarksItNormal) {
   GgufBuilder builder = TokenizerWithWords({"<E", "OT", "OT>", "<EOT>"}, {"< E", "O T", "OT >", "<E OT>"});
   ASSERT_OK_AND_ASSIGN(const GgufModel model, Open(builder));
   ASSERT_OK_AND_ASSIGN(const Texts texts, GgufTextAssets(model));
@@ -284,7 +284,7 @@ TEST(GgufTextAssets, ATokenThatEndsAnswersIsNoWordWhateverTheFileSays) {
   EXPECT_EQ(ids, (std::vector<TokenId>{259, 257}));
 }
 
-TEST(GgufTextAssets, NamesTheSpecialTokensForTemplates) {
+TEST(GgufTextAssets, ListSpecialTokensInTokenizerConfig) {
   GgufBuilder builder = TokenizerWithWords({"<u>", "<p>", "<s>", "<c>", "<m>"}, {});
   builder.Uint32("tokenizer.ggml.unknown_token_id", 256).Uint32("tokenizer.ggml.padding_token_id", 257);
   builder.Uint32("tokenizer.ggml.seperator_token_id", 258).Uint32("tokenizer.ggml.cls_token_id", 259);
@@ -296,10 +296,10 @@ TEST(GgufTextAssets, NamesTheSpecialTokensForTemplates) {
   EXPECT_EQ(config["pad_token"], "<p>");
   EXPECT_EQ(config["sep_token"], "<s>");
   EXPECT_EQ(config["cls_token"], "<c>");
-  EXPECT_FALSE(config.contains("mask_token")) << "there is no such token";
+  EXPECT_FALSE(config.contains("mask_token")) << "the id is outside the vocabulary";
 }
 
-TEST(GgufTextAssets, OfAFileThatAnotherProgramWrote) {
+TEST(GgufTextAssets, OfLlamaCppFilesTokenizeLikeTheFolder) {
   for (const char* name : {"demo-chat-F16.gguf", "demo-chat-BF16.gguf", "demo-chat-Q4_K_M.gguf"}) {
     const std::filesystem::path path = testing::SharedFolder() / "demo-model" / "gguf" / name;
     if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path << "; set BATON_SHARED";
@@ -308,8 +308,8 @@ TEST(GgufTextAssets, OfAFileThatAnotherProgramWrote) {
   }
 }
 
-// Texts between lines of a marker, and the ids that the original tokenizer gives for each.
-TEST(GgufTextAssets, TokenizeAsTheOriginalsOfOtherModels) {
+// llama.cpp's test vectors: <file>.inp has texts separated by kMarker, <file>.out one line of expected ids per text.
+TEST(GgufTextAssets, TokenizeLikeTheOriginalTokenizers) {
   for (const std::string name : {"gpt-2", "deepseek-coder", "llama-spm", "phi-3"}) {
     const std::filesystem::path path = testing::SharedFolder() / "vocabs" / ("ggml-vocab-" + name + ".gguf");
     if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path << "; set BATON_SHARED";
@@ -334,7 +334,7 @@ TEST(GgufTextAssets, TokenizeAsTheOriginalsOfOtherModels) {
   }
 }
 
-TEST(GgufTextAssets, EveryPreTokenizerLoads) {
+TEST(GgufTextAssets, SupportEveryPreTokenizer) {
   const Json demo = Json::parse(testing::ReadFile(testing::DemoModel("demo-chat") / "tokenizer.json"));
   std::vector<std::string> tokens;
   for (const auto& [token, id] : demo["model"]["vocab"].items()) tokens.push_back(token);
@@ -351,7 +351,7 @@ TEST(GgufTextAssets, EveryPreTokenizerLoads) {
   }
 }
 
-TEST(GgufTextAssets, RefusesByTheKey) {
+TEST(GgufTextAssets, ErrorsNameTheKey) {
   const auto tokenizer = [](const std::string& kind, const std::string& pre, const std::vector<std::string>& tokens) {
     GgufBuilder builder;
     builder.String("tokenizer.ggml.model", kind).String("tokenizer.ggml.pre", pre);
@@ -367,8 +367,8 @@ TEST(GgufTextAssets, RefusesByTheKey) {
   EXPECT_TRUE(Fails(error(tokenizer("gpt2", "whitespace", {"a"})), kUnimplemented,
                     "tokenizer.ggml.pre: unknown pre-tokenizer \"whitespace\", expected one of default, gpt-2"));
   EXPECT_TRUE(Fails(error(tokenizer("gpt2", "gpt-2", {"a", "b", "a"})), kInvalid,
-                    "tokenizer.ggml.tokens: expected each token once, token 2 is there twice: a"));
-  EXPECT_TRUE(Fails(error(tokenizer("gpt2", "gpt-2", {"\xFF"})), kInvalid, "to be UTF-8"));
+                    "tokenizer.ggml.tokens: expected each token once, got \"a\" again as token 2"));
+  EXPECT_TRUE(Fails(error(tokenizer("gpt2", "gpt-2", {"\xFF"})), kInvalid, "expected all strings to be valid UTF-8"));
   const std::vector<std::string> many((1 << 20) + 1);
   EXPECT_TRUE(Fails(error(tokenizer("gpt2", "gpt-2", many)), kInvalid, "tokens: expected at most 1048576 tokens"));
   GgufBuilder wrong = tokenizer("gpt2", "gpt-2", {"a"});
@@ -376,12 +376,12 @@ TEST(GgufTextAssets, RefusesByTheKey) {
                     "tokenizer.ggml.bos_token_id: expected an integer from 0 to 0, got 1"));
   GgufBuilder types = tokenizer("gpt2", "gpt-2", {"a"});
   EXPECT_TRUE(Fails(error(types.Int32s("tokenizer.ggml.token_type", {1, 1})), kInvalid,
-                    "tokenizer.ggml.token_type: expected one for each of 1 tokens"));
+                    "tokenizer.ggml.token_type: expected one for each of 1 tokens, got 2"));
   GgufBuilder kind = tokenizer("gpt2", "gpt-2", {"a"});
   EXPECT_TRUE(Fails(error(kind.Int32s("tokenizer.ggml.token_type", {7})), kInvalid, "expected 1 to 6, got 7"));
 }
 
-// Parts of a split model, in a folder.
+// Writes file number `part` of a split model. The file's split.no is `claimed_part`.
 void WritePart(const testing::TempFolder& folder, int part, int parts, const std::string& tensor, int claimed_part) {
   GgufBuilder builder;
   if (part == 0) builder.String("general.architecture", "llama");
@@ -392,7 +392,7 @@ void WritePart(const testing::TempFolder& folder, int part, int parts, const std
                builder.File("abcd"));
 }
 
-TEST(OpenGgufModel, FindsThePartsOfASplitModel) {
+TEST(OpenGgufModel, OpensAllPartsOfASplitModel) {
   const testing::TempFolder folder;
   WritePart(folder, 0, 2, "token_embd.weight", 0);
   const std::filesystem::path first = folder.path() / "m-00001-of-00002.gguf";

@@ -1,5 +1,5 @@
-// How each kind of pre-tokenizer cuts one text. llama.cpp (18 August 2026) cuts it the same way but for what the
-// comments say, where its patterns stand in for the original ones.
+// Expected words follow the original models' tokenizers. llama.cpp (18 August 2026) gives the same words. Comments name
+// the exceptions, where llama.cpp's patterns only approximate the original patterns.
 #include "engine/formats/gguf_pre_tokenizers.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ absl::StatusOr<std::map<std::string, std::string>> TextsOf(const std::string& pr
   return GgufTextAssets({"m.gguf", {}, file->metadata, {}});
 }
 
-// The words of kText, with | between them.
+// Returns the words of kText, separated by "|".
 std::string Words(const std::string& pre) {
   const auto texts = TextsOf(pre);
   EXPECT_OK(texts);
@@ -54,8 +54,8 @@ std::string Words(const std::string& pre) {
                        [](std::string* out, const Piece& piece) { out->append(piece.text.data(), piece.text.size()); });
 }
 
-// They are written so that the classes of PCRE2 do, which take no memory for each character.
-TEST(GgufPreTokenizersTest, PatternsNeedNoTranslation) {
+// Patterns whose classes need a translation to groups would take memory per character (oniguruma.h).
+TEST(GgufPreTokenizersTest, PatternsUseOnlyCharacterClassesOfPcre) {
   for (const GgufPreTokenizer& pre : GgufPreTokenizers()) {
     for (const std::string_view pattern : pre.patterns) {
       const std::string same = absl::StrReplaceAll(
@@ -66,14 +66,14 @@ TEST(GgufPreTokenizersTest, PatternsNeedNoTranslation) {
   }
 }
 
-TEST(GgufPreTokenizersTest, CutAsTheirModelsDo) {
+TEST(GgufPreTokenizersTest, SplitLikeTheOriginalTokenizers) {
   const std::string qwen = "It|'s| IT|'S| |1|2|3|4|5| été|_X|1|  \n\n| HELLOworld| 中国|、한글| !~";
   const std::string llama3 = "It|'s| IT|'S| |123|45| été|_X|1|  \n\n| HELLOworld| 中国|、한글| !~";
   const std::string gpt2 = "It|'s| IT|'|S| 12345| été|_|X|1|  \n\n| HELLOworld| 中国|、|한글| !~";
   const std::string gpt2_digits = "It|'s| IT|'|S| |1|2|3|4|5| été|_|X|1|  \n\n| HELLOworld| 中国|、|한글| !~";
   const std::string gpt4o = "It's| IT'S| |123|45| été|_X|1|  \n\n| HELLOworld| 中国|、한글| !~";
   const std::string lines = "It's IT'S 12345 été_X1  |\n\n| HELLOworld 中国、한글 !~";
-  // llama.cpp takes ~ for no symbol.
+  // llama.cpp does not treat ~ as a symbol.
   const std::string deepseek_v3 = "It|'s| IT|'S| |123|45| été|_X|1|  \n\n| HELLOworld| |中国|、|한글| !~";
   for (const auto& [name, words] : std::vector<std::pair<std::string, std::string>>{
            {"default", "It|'|s| IT|'|S| |123|45| été|_|X|1|  \n\n| HELLOworld| 中国|、|한글| |!~"},
@@ -99,11 +99,12 @@ TEST(GgufPreTokenizersTest, CutAsTheirModelsDo) {
            {"tiny_aya", "It's| IT'S| |12|345| été|_X|1|  \n\n| HELLOworld| 中国|、한글| !~"},
            {"youtu", "It's| IT'S| |1|2|3|4|5| été|_X|1|  \n\n| HELLOworld| |中国|、|한글| !~"},
            {"kimi-k2", "It's| IT'S| |123|45| été|_X|1|  \n\n| HELLOworld| |中国|、한글| !~"},
-           // llama.cpp's class of punctuation has no letters; the original one has those of ASCII, between : and ~.
+           // The original punctuation class has the range :-~, which includes ASCII letters. llama.cpp's has no
+           // letters.
            {"deepseek-coder", "It|'|s| IT|'|S| |1|2|3|4|5| é|t|é|_|X|1|  |\n|\n| HELLOworld| |中国|、|한글| !~"},
            {"deepseek-llm", "It|'|s| IT|'|S| |12345| é|t|é|_|X|1|  |\n|\n| HELLOworld| |中国|、|한글| !~"},
            {"deepseek-v3", deepseek_v3},
-           // llama.cpp's class of Asian scripts begins at U+8C48 where U+F900 is meant, and so has private characters.
+           // llama.cpp's class of Asian scripts has U+8C48 instead of U+F900 and thus includes private use characters.
            {"afmoe", "It|'s| IT|'S| |12|345| été|_X|1|  \n\n| HELLOworld| |中国|、|한글| !~"},
            {"superbpe", "It's IT'S |12|345| été_X|1|  \n\n HELLOworld 中国、한글 !~"},
            {"bloom", "It's| IT'S| 12345| été_X1|  \n\n| HELLOworld| 中国|、|한글| !|~"},
@@ -115,7 +116,7 @@ TEST(GgufPreTokenizersTest, CutAsTheirModelsDo) {
   }
 }
 
-TEST(GgufPreTokenizersTest, ThoseOverCharactersWriteSpacesAsSentencePieceDoes) {
+TEST(GgufPreTokenizersTest, CharacterAlphabetReplacesSpacesLikeSentencePiece) {
   const std::vector<std::string> tokens = {"\u2581", "\u2581h", "\u2581hi", "\n", "\n\n"};
   std::vector<std::string> characters = tokens;
   for (int byte = 0; byte < 256; ++byte) characters.push_back(FallbackToken(static_cast<unsigned char>(byte)));
@@ -134,7 +135,7 @@ TEST(GgufPreTokenizersTest, ThoseOverCharactersWriteSpacesAsSentencePieceDoes) {
   }
 }
 
-TEST(GgufPreTokenizersTest, EachHasANameOfItsOwn) {
+TEST(GgufPreTokenizersTest, NamesAreUnique) {
   std::set<std::string_view> names;
   for (const GgufPreTokenizer& pre : GgufPreTokenizers()) {
     for (const std::string_view name : pre.names) EXPECT_TRUE(names.insert(name).second) << name;
@@ -144,9 +145,8 @@ TEST(GgufPreTokenizersTest, EachHasANameOfItsOwn) {
   EXPECT_EQ(FindGgufPreTokenizer("whitespace"), nullptr);
 }
 
-// Texts on which a pattern could go back and forth. No outcome but success is expected; how long it takes is the
-// benchmark's business.
-TEST(GgufPreTokenizersTest, LongRunsPassTheirLimits) {
+// Long runs of one character provoke backtracking. The test asserts success, not time.
+TEST(GgufPreTokenizersTest, LongRunsStayWithinTheLimitsOfBacktracking) {
   for (const GgufPreTokenizer& pre : GgufPreTokenizers()) {
     ASSERT_OK_AND_ASSIGN(const auto texts, TextsOf(std::string(pre.names.front())));
     const nlohmann::json json = nlohmann::json::parse(texts.at("tokenizer.json"));
@@ -157,7 +157,7 @@ TEST(GgufPreTokenizersTest, LongRunsPassTheirLimits) {
       Pieces pieces;
       pieces.list.push_back({text});
       for (const auto& step : steps.chain)
-        EXPECT_OK(step->Split(pieces)) << pre.names.front() << " on rows of " << unit;
+        EXPECT_OK(step->Split(pieces)) << pre.names.front() << " on runs of " << unit;
     }
   }
 }

@@ -21,7 +21,7 @@ using testing::Fails;
 using testing::GgufBuilder;
 using testing::kInvalid;
 
-// The result refers to `file`.
+// The result points into `file`.
 absl::StatusOr<GgufFile> ParseFile(const std::string& file) {
   return ParseGguf(std::as_bytes(std::span(file)), "m.gguf");
 }
@@ -30,7 +30,7 @@ std::string DataOf(const Tensor& tensor) {
   return {reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size()};
 }
 
-TEST(ParseGguf, FindsEveryTensorWithItsBytes) {
+TEST(ParseGguf, ReadsTypeShapeAndDataOfEachTensor) {
   GgufBuilder builder;
   builder.Tensor("a", {3, 2}, 0, 0).Tensor("b", {32}, 8, 32).Tensor("c", {256}, 10, 96).Tensor("d", {5}, 77, 192);
   const std::string bytes = builder.File(std::string(24, 'a') + std::string(8, '\0') + std::string(34, 'b') +
@@ -50,7 +50,7 @@ TEST(ParseGguf, FindsEveryTensorWithItsBytes) {
   EXPECT_EQ(file.tensors[3].type_name, "type 77");
 }
 
-TEST(ParseGguf, TensorsMayLieInAnyOrder) {
+TEST(ParseGguf, AcceptsTensorDataInAnyOrder) {
   GgufBuilder builder;
   builder.Tensor("a", {1}, 0, 64).Tensor("b", {1}, 0, 0);
   const std::string bytes = builder.File("bbbb" + std::string(60, '\0') + "aaaa");
@@ -59,7 +59,7 @@ TEST(ParseGguf, TensorsMayLieInAnyOrder) {
   EXPECT_EQ(DataOf(file.tensors[1]), "bbbb");
 }
 
-TEST(ParseGguf, ReadsVersion2AndAnotherAlignment) {
+TEST(ParseGguf, ReadsVersion2AndACustomAlignment) {
   GgufBuilder builder(2);
   builder.Uint32("general.alignment", 64).Tensor("a", {1}, 0, 64);
   const std::string bytes = builder.File(std::string(64, '\0') + "aaaa", 64);
@@ -67,7 +67,7 @@ TEST(ParseGguf, ReadsVersion2AndAnotherAlignment) {
   EXPECT_EQ(DataOf(file.tensors[0]), "aaaa");
 }
 
-TEST(ParseGguf, RefusesWhatIsNoGguf) {
+TEST(ParseGguf, RefusesOtherFormatsAndVersions) {
   EXPECT_TRUE(Fails(ParseFile(""), kInvalid, "m.gguf: expected a GGUF file, which starts with \"GGUF\""));
   EXPECT_TRUE(Fails(ParseFile("GGML1234567890123456"), kInvalid, "m.gguf: expected a GGUF file"));
   for (const uint32_t version : {0U, 1U, 4U, 0x03000000U}) {
@@ -76,7 +76,7 @@ TEST(ParseGguf, RefusesWhatIsNoGguf) {
   }
 }
 
-TEST(ParseGguf, RefusesATruncatedHeaderWhereverItEnds) {
+TEST(ParseGguf, RefusesAFileTruncatedAtAnyByte) {
   GgufBuilder builder;
   builder.String("general.architecture", "llama").Uint32("llama.block_count", 2).Strings("tokens", {"a", "b"});
   builder.Tensor("a", {8}, 0, 0).Tensor("b", {1}, 1, 32);
@@ -85,7 +85,7 @@ TEST(ParseGguf, RefusesATruncatedHeaderWhereverItEnds) {
   for (size_t size = 0; size < file.size(); ++size) EXPECT_FALSE(ParseFile(file.substr(0, size)).ok()) << size;
 }
 
-TEST(ParseGguf, RefusesCountsPastTheFile) {
+TEST(ParseGguf, RefusesCountsThatTheFileCannotHold) {
   GgufBuilder many_tensors;
   many_tensors.tensor_count = 1000;
   EXPECT_TRUE(Fails(ParseFile(many_tensors.File("")), kInvalid, "as many as the file has room for, got 1000"));
@@ -95,7 +95,7 @@ TEST(ParseGguf, RefusesCountsPastTheFile) {
                     "expected at most 65536 metadata entries and as many as the file has room for"));
 }
 
-TEST(ParseGguf, RefusesWrongMetadataByItsKey) {
+TEST(ParseGguf, NamesTheKeyOfInvalidMetadata) {
   const auto with = [](uint32_t type, const std::string& value) {
     GgufBuilder builder;
     builder.Raw("k", type, value);
@@ -123,7 +123,7 @@ TEST(ParseGguf, RefusesWrongMetadataByItsKey) {
 
   GgufBuilder twice;
   twice.Uint32("k", 1).Uint32("k", 1);
-  EXPECT_TRUE(Fails(ParseFile(twice.File("")), kInvalid, "m.gguf: key k is there twice"));
+  EXPECT_TRUE(Fails(ParseFile(twice.File("")), kInvalid, "m.gguf: k: expected one value, got several"));
   for (const uint32_t alignment : {0U, 48U, 1U << 21}) {
     GgufBuilder builder;
     builder.Uint32("general.alignment", alignment);
@@ -132,7 +132,7 @@ TEST(ParseGguf, RefusesWrongMetadataByItsKey) {
   }
 }
 
-TEST(ParseGguf, RefusesAWrongTensorByItsName) {
+TEST(ParseGguf, NamesTheInvalidTensor) {
   const auto with = [](const std::vector<uint64_t>& sizes, uint32_t type, uint64_t offset) {
     GgufBuilder builder;
     builder.Tensor("w", sizes, type, offset);
@@ -157,7 +157,8 @@ TEST(ParseGguf, RefusesAWrongTensorByItsName) {
                     "tensor b: expected its data at offset 36 or later, where the tensor before it ends, got 32"));
   GgufBuilder twice;
   twice.Tensor("a", {1}, 0, 0).Tensor("a", {1}, 0, 32);
-  EXPECT_TRUE(Fails(ParseFile(twice.File(std::string(64, 'x'))), kInvalid, "tensor a is there twice"));
+  EXPECT_TRUE(
+      Fails(ParseFile(twice.File(std::string(64, 'x'))), kInvalid, "tensor a: expected one tensor, got several"));
 }
 
 TEST(GgufFields, ReadsEachKindOfValue) {
@@ -220,11 +221,11 @@ TEST(GgufWriter, WritesWhatTheParserReads) {
   const std::string data = std::string(68, 'w') + std::string(12, 'n');
   ASSERT_OK_AND_ASSIGN(GgufWriter writer, GgufWriter::Create(path, header));
   ASSERT_OK(writer.Write(std::as_bytes(std::span(data).first(5))));
-  EXPECT_TRUE(Fails(writer.Finish(), absl::StatusCode::kFailedPrecondition, "0 tensors are complete, expected 2"));
+  EXPECT_TRUE(Fails(writer.Finish(), absl::StatusCode::kFailedPrecondition, "expected 2 complete tensors, got 0"));
   EXPECT_FALSE(std::filesystem::exists(path));
   ASSERT_OK(writer.Write(std::as_bytes(std::span(data).subspan(5))));
   EXPECT_TRUE(Fails(writer.Write(std::as_bytes(std::span(data).first(1))), absl::StatusCode::kFailedPrecondition,
-                    "m.gguf: 1 bytes more than its tensors take"));
+                    "m.gguf: expected no data after the last tensor, got 1 bytes"));
   ASSERT_OK(writer.Finish());
 
   const std::string bytes = testing::ReadFile(path);
@@ -243,7 +244,7 @@ TEST(GgufWriter, WritesWhatTheParserReads) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);  // no temporary file
 }
 
-TEST(GgufWriter, LeavesNothingWithoutFinish) {
+TEST(GgufWriter, LeavesNoFileWithoutFinish) {
   const testing::TempFolder folder;
   GgufHeader header;
   header.AddTensor("w", {1}, TensorType::kF32);

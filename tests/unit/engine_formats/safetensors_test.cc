@@ -24,7 +24,7 @@ std::string Entry(const std::string& dtype, const std::string& shape, const std:
   return R"({"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
 }
 
-TEST(ParseSafetensors, FindsEveryTensorWithItsBytes) {
+TEST(ParseSafetensors, ReadsTypeShapeAndDataOfEachTensor) {
   const std::string file = SafetensorsFile({{"b", "BF16", {2, 2}, "12345678"},
                                             {"a", "F32", {1}, "abcd"},
                                             {"scalar", "F16", {}, "xy"},
@@ -55,7 +55,7 @@ TEST(ParseSafetensors, SkipsMetadata) {
   EXPECT_EQ(tensors.size(), 1U);
 }
 
-TEST(ParseSafetensors, RefusesLengthsPastTheFile) {
+TEST(ParseSafetensors, RefusesAHeaderLongerThanTheFile) {
   EXPECT_TRUE(Fails(Parse(""), kInvalid, "m.safetensors: expected a safetensors file to start with 8 bytes"));
   EXPECT_TRUE(Fails(Parse("1234567"), kInvalid, "8 bytes of header length, got 7"));
   EXPECT_TRUE(
@@ -64,15 +64,15 @@ TEST(ParseSafetensors, RefusesLengthsPastTheFile) {
   EXPECT_TRUE(Fails(Parse(SafetensorsFile("[]", "")), kInvalid, "expected the header to be a JSON object"));
 }
 
-TEST(ParseSafetensors, RefusesATruncatedFileWhereverItEnds) {
+TEST(ParseSafetensors, RefusesAFileTruncatedAtAnyByte) {
   const std::string file = SafetensorsFile({{"a", "F32", {2}, "abcdefgh"}, {"b", "F16", {1}, "ij"}});
   ASSERT_OK(Parse(file));
   for (size_t size = 0; size < file.size(); ++size) EXPECT_FALSE(Parse(file.substr(0, size)).ok()) << size;
 }
 
-TEST(ParseSafetensors, RefusesAWrongEntryByTheTensorsName) {
+TEST(ParseSafetensors, NamesTheInvalidTensor) {
   const std::pair<std::string, const char*> cases[] = {
-      {Entry("F31", "[1]", "[0,4]"), "tensor w: unknown dtype \"F31\""},
+      {Entry("F31", "[1]", "[0,4]"), "tensor w: expected a dtype of the safetensors format, got \"F31\""},
       {R"({"shape":[1],"data_offsets":[0,4]})", "tensor w: expected a dtype"},
       {Entry("F32", "[2]", "[0,4]"), "tensor w: expected F32 [2] to take 8 bytes, data_offsets give 4"},
       {Entry("F16", "[1]", "[0,4]"), "tensor w: expected F16 [1] to take 2 bytes, data_offsets give 4"},
@@ -94,7 +94,7 @@ TEST(ParseSafetensors, RefusesAWrongEntryByTheTensorsName) {
   }
 }
 
-TEST(ParseSafetensors, RefusesOverlapGapAndLeftover) {
+TEST(ParseSafetensors, RefusesOverlapGapAndTrailingBytes) {
   const auto two = [](const std::string& a, const std::string& b) {
     return SafetensorsFile("{\"a\":" + a + ",\"b\":" + b + "}", "12345678");
   };
@@ -107,7 +107,7 @@ TEST(ParseSafetensors, RefusesOverlapGapAndLeftover) {
                     "expected the file to end with its last tensor, 6 bytes after the header, got 8"));
 }
 
-TEST(ParseSafetensors, RefusesANameThatIsThereTwice) {
+TEST(ParseSafetensors, RefusesDuplicateNames) {
   const std::string entry = Entry("F32", "[1]", "[0,4]");
   EXPECT_TRUE(Fails(Parse(SafetensorsFile("{\"a\":" + entry + ",\"a\":" + entry + "}", "1234")), kInvalid,
                     R"(m.safetensors: header: key "a" is there twice)"));

@@ -1,5 +1,6 @@
-// Models that SentencePiece itself trained, against the ids that it gives (tests/golden/make_sentencepiece.py): BPE
-// from a GGUF file's scores, Unigram from tokenizer.json.
+// Compares our ids with SentencePiece's ids, for models that SentencePiece trained
+// (tests/golden/make_sentencepiece.py). The BPE model is loaded from GGUF scores, the Unigram model from
+// tokenizer.json.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -40,21 +41,21 @@ void ExpectGoldenIds(const Tokenizer& tokenizer, const Json& model) {
     const std::string text = Golden()["texts"][i];
     ASSERT_OK_AND_ASSIGN(const std::vector<TokenId> ids, tokenizer.Encode(text, false));
     EXPECT_EQ(Json(ids), model["ids"][i]) << Json(text);
-    // The letter that stands for a space comes back as one, there, too.
+    // U+2581 in a text decodes to a space, as in SentencePiece.
     EXPECT_EQ(*tokenizer.Decode(ids, false), absl::StrReplaceAll(text, {{"\u2581", " "}}));
   }
 }
 
-TEST(SentencePieceGoldenTest, Bpe) {
+TEST(SentencePieceGoldenTest, BpeFromGgufGivesSentencePiecesIds) {
   const Json& model = Golden()["bpe"];
   const auto texts = BpeFromGguf(model);
   ASSERT_OK_AND_ASSIGN(const auto tokenizer, Tokenizer::Create(texts.at("tokenizer.json"), ""));
   ExpectGoldenIds(*tokenizer, model);
 }
 
-TEST(SentencePieceGoldenTest, Unigram) {
+TEST(SentencePieceGoldenTest, UnigramGivesSentencePiecesIds) {
   const Json& model = Golden()["unigram"];
-  // The steps around the model are the same.
+  // Both models use the same normalizer and decoder.
   Json json = Json::parse(BpeFromGguf(Golden()["bpe"]).at("tokenizer.json"));
   Json vocab = Json::array();
   for (size_t i = 0; i < model["pieces"].size(); ++i) vocab.push_back({model["pieces"][i], model["scores"][i]});
