@@ -1,4 +1,4 @@
-// Attributes, items and slices of values.
+// Implements GetAttribute, GetItem and GetSlice (operators.h).
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -23,14 +23,14 @@ Value LoopAttribute(const Loop& loop, std::string_view name) {
   if (name == "first") return Value::Bool(index0 == 0);
   if (name == "last") return Value::Bool(index0 + 1 == length);
   if (name == "length") return Value::Int(length);
-  if (name == "depth") return Value::Int(1);  // only recursive loops go deeper
+  if (name == "depth") return Value::Int(1);  // always 1, because recursive loops are not supported
   if (name == "depth0") return Value::Int(0);
   if (name == "previtem" && index0 > 0) return loop.items[index0 - 1];
   if (name == "nextitem" && index0 + 1 < length) return loop.items[index0 + 1];
   return Value::Undefined(name, Kind::kLoop);
 }
 
-// The index into a sequence of `size` that `index` means, or nullopt: negative ones count from the end.
+// Converts a Python index, which counts from the end when negative. Returns nullopt when out of range.
 std::optional<size_t> Resolve(int64_t index, size_t size) {
   const auto length = static_cast<int64_t>(size);
   if (index < 0) index += length;
@@ -52,7 +52,7 @@ absl::StatusOr<Value> ItemOfSequence(Runtime& runtime, const Value& sequence, in
   return Value::String(text.substr(begin, ByteOffset(text.substr(begin), 1)));
 }
 
-// The indices of a slice, as Python's slice.indices() gives them.
+// The result of Python's slice.indices().
 struct Range {
   int64_t start;
   int64_t stop;
@@ -74,7 +74,7 @@ absl::StatusOr<Range> ResolveSlice(const Value& start, const Value& stop, const 
     BATON_ASSIGN_OR_RETURN(range.step, ExpectInt(step, "a slice step"));
   }
   if (range.step == 0) return absl::InvalidArgumentError("slice step cannot be zero");
-  // Longer than the sequence is as good as that long, and cannot overflow.
+  // A step beyond the length has the same effect as length + 1. The clamp prevents overflow in ForEachIndex.
   range.step = std::clamp<int64_t>(range.step, -length - 1, length + 1);
   const bool backwards = range.step < 0;
   BATON_ASSIGN_OR_RETURN(range.start, Bound(start, backwards ? length - 1 : 0, length, range.step));
@@ -92,7 +92,7 @@ void ForEachIndex(const Range& range, Visit visit) {
 absl::StatusOr<Value> GetAttribute(Runtime& runtime, const Value& object, std::string_view name) {
   if (object.is(Kind::kUndefined)) return UndefinedError(object);
   const Kind kind = object.kind();
-  if (FindMethod(kind, name) != nullptr || IsForbiddenMethodOf(kind, name) || IsMissingMethodOf(kind, name)) {
+  if (FindMethod(kind, name) != nullptr || IsForbiddenMethodOf(kind, name) || IsUnsupportedMethodOf(kind, name)) {
     return runtime.heap.NewMethod(object, name);
   }
   if (object.is(Kind::kLoop)) return LoopAttribute(object.AsLoop(), name);

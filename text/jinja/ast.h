@@ -1,5 +1,5 @@
-// A parsed template. Names are looked up when it runs; filters and tests are bound when it is parsed, so that one we do
-// not have is found then.
+// The syntax tree of a template. The parser binds filters and tests, so an unsupported filter is a parse error. The
+// evaluator looks up variables.
 #pragma once
 
 #include <functional>
@@ -100,7 +100,7 @@ struct Concatenation {  // a ~ b ~ c
 
 enum class CompareOp { kEqual, kNotEqual, kLess, kLessOrEqual, kGreater, kGreaterOrEqual, kIn, kNotIn };
 
-struct Compare {  // a < b <= c: each with the next
+struct Compare {  // a < b <= c: a < b and b <= c
   ExprPtr first;
   std::vector<std::pair<CompareOp, ExprPtr>> rest;
 };
@@ -113,7 +113,7 @@ struct Conditional {  // if_true if condition else if_false
 
 struct Expr {
   int line = 0;
-  int depth = 1;  // of the tree below, bounded by the parser
+  int depth = 1;  // of the subtree; bounded by MakeExpr
   std::variant<Literal, Name, ListDisplay, DictDisplay, Attribute, Item, Slice, Call, ApplyFilter, ApplyTest, Unary,
                Binary, Concatenation, Compare, Conditional>
       node;
@@ -140,13 +140,13 @@ struct For {
   ExprPtr items;
   ExprPtr condition;  // "for x in items if condition"
   Block body;
-  Block otherwise;  // when there are no items
+  Block otherwise;  // runs when there are no items
 };
 
-// Where a set statement puts a value: a variable, or an attribute of a namespace.
+// The left side of a set statement: a variable, or an attribute of a namespace.
 struct Target {
   std::string name;
-  std::string attribute;  // empty: the variable
+  std::string attribute;  // empty for a variable
 };
 
 struct Set {
@@ -158,7 +158,7 @@ struct Set {
 struct SetBlock {  // {% set x | filter %} ... {% endset %}
   Target target;
   Block body;
-  std::vector<ApplyFilter> filters;  // their input is the body
+  std::vector<ApplyFilter> filters;  // applied to the output of the body; `input` is null
 };
 
 struct MacroDefinition {
@@ -171,7 +171,7 @@ struct MacroDefinition {
   Block body;
 };
 
-struct Generation {  // {% generation %}: marks what the model wrote; only training looks at it
+struct Generation {  // {% generation %}: marks the model's text for training; no effect here
   Block body;
 };
 
@@ -185,8 +185,8 @@ struct Statement {
 struct Template {
   Block body;
   using Names = std::set<std::string, std::less<>>;
-  Names variables;  // all it speaks of but for those of loops and macros, and functions
-  Names fields;     // attributes and short strings, which may be keys
+  Names variables;  // all variables read, except functions and the variables of loops and macros
+  Names fields;     // attribute names, and short string literals, which may be keys
 };
 
 }  // namespace baton::jinja

@@ -1,4 +1,5 @@
-// The tables behind FindFilter and its like, each in the file of what it names. Null when there is none.
+// Look-up tables of built-in filters and methods, by name. Each Find function is defined in the file of its functions
+// and returns null for an unknown name.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,7 @@ BuiltinFn FindTextFilter(std::string_view name);
 BuiltinFn FindSequenceFilter(std::string_view name);
 BuiltinFn FindStringMethod(std::string_view name);
 
-// str.replace(): at most `count` times unless that is negative.
+// str.replace(). A negative `count` means no limit.
 absl::StatusOr<Value> Replace(Runtime& runtime, std::string_view text, std::string_view from, std::string_view to,
                               int64_t count);
 

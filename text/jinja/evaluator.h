@@ -1,6 +1,6 @@
-// Runs a parsed template.
+// An Evaluator runs a parsed template once. evaluator.cc evaluates expressions, statements.cc runs statements.
 //
-// Not thread-safe: one for each render. Expressions are in evaluator.cc, statements in statements.cc.
+// Not thread-safe: each render has its own Evaluator.
 #pragma once
 
 #include <deque>
@@ -16,28 +16,28 @@
 
 namespace baton::jinja {
 
-// The variables of a template, an iteration of a loop or a call of a macro, inside those of what encloses it.
+// The variables of a template, of one loop iteration or of one macro call.
 struct Scope {
   Scope* parent = nullptr;
   std::vector<std::pair<std::string_view, Value>> variables;
-  bool captured = false;  // by a macro that is defined in it, or further in
+  bool captured = false;  // a macro was defined in this scope or in an inner scope, so the scope must not be reused
 };
 
 struct Macro {
   const MacroDefinition* definition;
-  Scope* scope;  // in which it was defined
+  Scope* scope;  // the scope of the definition
 };
 
 class Evaluator {
  public:
-  // `runtime` must outlive this, and the template everything that either of them made.
+  // `runtime` must outlive the Evaluator. The template must outlive both, because values point into it.
   explicit Evaluator(Runtime& runtime);
   Evaluator(const Evaluator&) = delete;
   Evaluator& operator=(const Evaluator&) = delete;
 
   void SetVariable(std::string_view name, Value value) { Assign(*scope_, name, value); }
 
-  // What the template puts out. An error names the line, unless the template raised it.
+  // Returns the output of the template. Errors name the line, except errors from raise_exception.
   absl::StatusOr<std::string> Run(const Template& parsed);
 
  private:
@@ -83,19 +83,19 @@ class Evaluator {
   absl::StatusOr<std::vector<Value>> LoopItems(const For& node);
   absl::Status AssignTargets(const For& node, Scope& scope, const Value& item);
   absl::Status AssignTarget(const Target& target, const Value& value);
-  // What `block` puts out, as a string.
+  // Returns the output of `block`.
   absl::StatusOr<Value> Capture(const Block& block);
 
   Runtime& runtime_;
   std::string* output_ = nullptr;
-  std::deque<Scope> scopes_;  // never move
+  std::deque<Scope> scopes_;  // a deque, because scopes must not move
   std::vector<Scope*> free_scopes_;
   std::deque<Macro> macros_;
   Scope* scope_;
-  int error_line_ = 0;  // where the error that is on its way out arose
+  int error_line_ = 0;  // line of the first error; 0 without error
 };
 
-// The values in `value`, a sequence of `count`; INVALID_ARGUMENT otherwise.
+// Returns the items of `value`. INVALID_ARGUMENT unless `value` is a sequence of `count` items.
 absl::StatusOr<std::vector<Value>> Unpack(Runtime& runtime, const Value& value, size_t count);
 
 }  // namespace baton::jinja

@@ -1,4 +1,4 @@
-// Filters on single values, and the look-up of all filters.
+// Implements filters on single values, and FindFilter.
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -37,7 +37,7 @@ absl::StatusOr<Value> Abs(Runtime&, const Value& input, const Arguments& argumen
   return Value::Int(input.AsInt());
 }
 
-// Python's int(text, base), without a base prefix; nullopt when it raises ValueError.
+// Python's int(text, base) without base prefixes such as 0x. Returns nullopt where Python raises ValueError.
 std::optional<int64_t> ParseInt(std::string_view text, int64_t base) {
   std::string digits = absl::StrReplaceAll(ToAbsl(Strip(text, std::nullopt)), {{"_", ""}});
   if (digits.starts_with('+')) digits.erase(0, 1);
@@ -48,7 +48,8 @@ std::optional<int64_t> ParseInt(std::string_view text, int64_t base) {
 }
 
 std::optional<double> ParseFloat(std::string_view text) {
-  if (text.find_first_of("xX") != std::string_view::npos) return std::nullopt;  // no hexadecimal
+  // SimpleAtod accepts hexadecimal numbers, Python's float() does not.
+  if (text.find_first_of("xX") != std::string_view::npos) return std::nullopt;
   double value = 0;
   return absl::SimpleAtod(ToAbsl(Strip(text, std::nullopt)), &value) ? std::optional(value) : std::nullopt;
 }
@@ -104,15 +105,16 @@ absl::StatusOr<Value> Round(Runtime&, const Value& input, const Arguments& argum
   if (bound[1]) {
     BATON_ASSIGN_OR_RETURN(method, ExpectString(*bound[1], "a rounding method"));
   }
-  if (!input.IsNumber()) return absl::InvalidArgumentError(Concat("a ", TypeName(input.kind()), " to round"));
+  if (!input.IsNumber())
+    return absl::InvalidArgumentError(Concat("round needs a number, not ", TypeName(input.kind())));
   if (precision < 0 || precision > 15) return absl::InvalidArgumentError("a precision must be from 0 to 15");
   const double scale = std::pow(10.0, static_cast<double>(precision));
   const double scaled = input.AsFloat() * scale;
   if (method == "ceil") return Value::Float(std::ceil(scaled) / scale);
   if (method == "floor") return Value::Float(std::floor(scaled) / scale);
-  if (method != "common") return absl::InvalidArgumentError("a rounding method is common, ceil or floor");
+  if (method != "common") return absl::InvalidArgumentError("a rounding method must be common, ceil or floor");
   if (input.IsInteger()) return Value::Int(input.AsInt());
-  // Exact halves go to even, and the decimal digits decide, as in Python.
+  // Python's round() rounds the exact decimal value, ties to even; to_chars does the same.
   char buffer[400];
   const auto end = std::to_chars(buffer, buffer + sizeof(buffer), input.AsFloat(), std::chars_format::fixed,
                                  static_cast<int>(precision));
@@ -123,7 +125,7 @@ absl::StatusOr<Value> AttributeFilter(Runtime& runtime, const Value& input, cons
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"name"}, 1));
   BATON_ASSIGN_OR_RETURN(const std::string_view name, ExpectString(*bound[0], "an attribute's name"));
   if (input.is(Kind::kUndefined)) return UndefinedError(input);
-  // A dict's entries are no attributes, unlike in input.name.
+  // Unlike input.name, the filter `attr` does not find dict entries.
   if (input.is(Kind::kDict) && FindMethod(Kind::kDict, name) == nullptr) return Value::Undefined(name, Kind::kDict);
   return GetAttribute(runtime, input, name);
 }
@@ -136,7 +138,7 @@ absl::Status ReadIndent(const Value& value, JsonStyle& style) {
     style.indent = value.AsString();
   } else {
     BATON_ASSIGN_OR_RETURN(const int64_t width, ExpectInt(value, "indent"));
-    if (width > kMaxIndent) return absl::InvalidArgumentError(Concat("an indent over ", kMaxIndent));
+    if (width > kMaxIndent) return absl::InvalidArgumentError(Concat("indent must be at most ", kMaxIndent));
     style.indent = std::string(width < 0 ? 0 : width, ' ');
   }
   return absl::OkStatus();
@@ -150,7 +152,9 @@ absl::StatusOr<Value> ToJson(Runtime& runtime, const Value& input, const Argumen
   if (bound[1]) BATON_RETURN_IF_ERROR(ReadIndent(*bound[1], style));
   if (bound[2] && !bound[2]->is(Kind::kNone)) {
     BATON_ASSIGN_OR_RETURN(const std::vector<Value> separators, Items(runtime, *bound[2]));
-    if (separators.size() != 2) return absl::InvalidArgumentError("separators are two");
+    if (separators.size() != 2) {
+      return absl::InvalidArgumentError("separators must be (item_separator, key_separator)");
+    }
     BATON_ASSIGN_OR_RETURN(style.item_separator, ExpectString(separators[0], "a separator"));
     BATON_ASSIGN_OR_RETURN(style.key_separator, ExpectString(separators[1], "a separator"));
   }
@@ -161,7 +165,7 @@ absl::StatusOr<Value> ToJson(Runtime& runtime, const Value& input, const Argumen
 
 absl::StatusOr<Value> Safe(Runtime& runtime, const Value& input, const Arguments& arguments) {
   BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
-  return ToText(runtime, input);  // nothing is escaped anyway
+  return ToText(runtime, input);  // chat templates run without autoescape
 }
 
 constexpr Builtin kFilters[] = {

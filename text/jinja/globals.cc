@@ -1,4 +1,4 @@
-// The functions a template can call, and the checks of arguments that all built-ins share.
+// Implements the functions that templates can call, and the argument checks of runtime.h.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -15,7 +15,7 @@
 namespace baton::jinja {
 namespace {
 
-constexpr int64_t kMaxRange = 100'000;  // as in Jinja's sandbox
+constexpr int64_t kMaxRange = 100'000;  // MAX_RANGE of Jinja's sandbox
 
 absl::StatusOr<Value> RaiseException(Runtime& runtime, const Value&, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"message"}, 1));
@@ -40,7 +40,7 @@ absl::StatusOr<Value> Range(Runtime& runtime, const Value&, const Arguments& arg
   std::vector<Value> items;
   for (int64_t i = start; step > 0 ? i < stop : i > stop;) {
     if (items.size() == kMaxRange) {
-      return absl::ResourceExhaustedError(Concat("a range longer than ", kMaxRange));
+      return absl::ResourceExhaustedError(Concat("a range must have at most ", kMaxRange, " items"));
     }
     items.push_back(Value::Int(i));
     if (__builtin_add_overflow(i, step, &i)) break;
@@ -48,13 +48,15 @@ absl::StatusOr<Value> Range(Runtime& runtime, const Value&, const Arguments& arg
   return runtime.heap.NewList(std::move(items));
 }
 
-// The entries of dict(mapping, name=value, ...) and namespace(...).
+// Returns the entries of dict(mapping, name=value, ...) or namespace(mapping, name=value, ...).
 absl::StatusOr<std::vector<std::pair<Value, Value>>> Entries(Runtime& runtime, const Arguments& arguments) {
   std::vector<std::pair<Value, Value>> entries;
   if (arguments.positional.size() > 1) return absl::InvalidArgumentError("expected at most one mapping");
   if (!arguments.positional.empty()) {
     const Value& mapping = arguments.positional[0];
-    if (!mapping.is(Kind::kDict)) return absl::InvalidArgumentError("expected a mapping");
+    if (!mapping.is(Kind::kDict)) {
+      return absl::InvalidArgumentError(Concat("expected a mapping, got ", TypeName(mapping.kind())));
+    }
     BATON_RETURN_IF_ERROR(runtime.heap.Step(mapping.AsDict().entries.size() * 2 * sizeof(Value)));
     entries = mapping.AsDict().entries;
   }
@@ -78,14 +80,14 @@ absl::StatusOr<Value> MakeDict(Runtime& runtime, const Value&, const Arguments& 
 absl::StatusOr<Value> MakeNamespace(Runtime& runtime, const Value&, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(auto entries, Entries(runtime, arguments));
   for (const auto& [key, value] : entries) {
-    if (!key.is(Kind::kString)) return absl::InvalidArgumentError("a namespace's attributes have names");
+    if (!key.is(Kind::kString)) return absl::InvalidArgumentError("attributes of a namespace must have str names");
   }
   BATON_ASSIGN_OR_RETURN(Dict * attributes, runtime.heap.NewNamespace());
   attributes->entries = std::move(entries);
   return Value::OfNamespace(attributes);
 }
 
-// As Python's datetime has it, which knows no time zone here: %Z and %z are empty, %f is six digits.
+// Like strftime of a Python datetime without time zone: %Z and %z are empty, %f has six digits.
 std::string FormatDatetime(std::string_view format, absl::Time time) {
   const absl::TimeZone::CivilInfo civil = absl::LocalTimeZone().At(time);
   std::string known;
@@ -105,7 +107,7 @@ std::string FormatDatetime(std::string_view format, absl::Time time) {
 absl::StatusOr<Value> StrftimeNow(Runtime& runtime, const Value&, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"format"}, 1));
   BATON_ASSIGN_OR_RETURN(const std::string_view format, ExpectString(*bound[0], "a time format"));
-  // Each conversion is at most some dozen bytes long.
+  // A conversion of two bytes gives at most some dozen bytes.
   BATON_RETURN_IF_ERROR(runtime.heap.Reserve(format.size() * 32));
   std::string storage;
   return runtime.heap.NewString(std::string(RepairUtf8(FormatDatetime(format, runtime.now), storage)));
@@ -125,7 +127,7 @@ const Function* FindFunction(std::string_view name) {
   return nullptr;
 }
 
-bool IsMissingFunction(std::string_view name) { return name == "cycler" || name == "joiner" || name == "lipsum"; }
+bool IsUnsupportedFunction(std::string_view name) { return name == "cycler" || name == "joiner" || name == "lipsum"; }
 
 absl::Status ExpectNoArguments(const Arguments& arguments) {
   if (arguments.positional.empty() && arguments.named.empty()) return absl::OkStatus();

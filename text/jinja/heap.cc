@@ -6,22 +6,22 @@
 namespace baton::jinja {
 namespace {
 
-constexpr size_t kObjectBytes = 64;   // about what an object costs beside its contents
-constexpr size_t kBytesPerStep = 64;  // going through so many bytes costs as much as evaluating an expression
+constexpr size_t kObjectBytes = 64;   // approximate overhead of an object
+constexpr size_t kBytesPerStep = 64;  // reading this many bytes takes about as long as one step
 
 }  // namespace
 
 absl::Status Heap::Step(size_t bytes) {
   steps_ += 1 + static_cast<int64_t>(bytes / kBytesPerStep);
   if (steps_ <= limits_.steps) return absl::OkStatus();
-  return absl::ResourceExhaustedError(Concat("the template took more than ", limits_.steps, " steps"));
+  return absl::ResourceExhaustedError(Concat("the template exceeds the limit of ", limits_.steps, " steps"));
 }
 
 absl::Status Heap::Reserve(size_t bytes) {
-  // `bytes` may be close to the largest size: do not add first.
+  // memory_bytes_ + bytes could overflow.
   if (bytes > limits_.memory_bytes - memory_bytes_) {
     return absl::ResourceExhaustedError(
-        Concat("the template used more than ", limits_.memory_bytes, " bytes of memory"));
+        Concat("the template exceeds the limit of ", limits_.memory_bytes, " bytes of memory"));
   }
   memory_bytes_ += bytes;
   return Step(bytes);
@@ -66,7 +66,8 @@ absl::StatusOr<Loop*> Heap::NewLoop(std::vector<Value> items) {
 
 absl::Status Heap::Enter() {
   if (++depth_ <= limits_.depth) return absl::OkStatus();
-  return absl::ResourceExhaustedError(Concat("the template nests deeper than ", limits_.depth, " levels"));
+  return absl::ResourceExhaustedError(
+      Concat("the template exceeds the limit of ", limits_.depth, " levels of nesting"));
 }
 
 }  // namespace baton::jinja

@@ -1,9 +1,8 @@
-// Owns everything a render makes, and meters what it costs.
+// A Heap owns all objects that a render creates and enforces the render's limits on steps, memory and depth. A method
+// that exceeds a limit returns RESOURCE_EXHAUSTED.
 //
-// Objects are freed together at the end, so that values may refer to each other as they like. Every limit, once hit, is
-// RESOURCE_EXHAUSTED.
-//
-// Not thread-safe: one for each render.
+// Objects live until the Heap is destroyed, so values may refer to each other freely. Not thread-safe: each render has
+// its own Heap.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +18,11 @@
 
 namespace baton::jinja {
 
-// A real template takes some hundred steps for each message and makes little more text than it puts out.
+// Typical templates take some hundred steps per message and create little more text than their output.
 struct Limits {
   int64_t steps = 5'000'000;
   size_t memory_bytes = size_t{256} << 20;
-  int depth = 400;  // of nested evaluation: expressions, macros, values within values
+  int depth = 400;  // of recursion: nested expressions, macro calls, nested values
 };
 
 class Heap {
@@ -32,9 +31,9 @@ class Heap {
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  // Meters one step, and the work of going through `bytes` bytes.
+  // Accounts for one step and for reading `bytes` bytes. Call before the work.
   absl::Status Step(size_t bytes = 0);
-  // Meters memory that is about to be used.
+  // Accounts for `bytes` bytes of memory. Call before the allocation.
   absl::Status Reserve(size_t bytes);
 
   absl::StatusOr<Value> NewString(std::string text);
@@ -42,11 +41,11 @@ class Heap {
   absl::StatusOr<Value> NewTuple(std::vector<Value> items);
   absl::StatusOr<Value> NewDict(std::vector<std::pair<Value, Value>> entries);
   absl::StatusOr<Value> NewMethod(Value receiver, std::string_view name);
-  // These may be changed by whoever made them.
+  // The caller may modify the returned object; all other objects are immutable.
   absl::StatusOr<Dict*> NewNamespace();
   absl::StatusOr<Loop*> NewLoop(std::vector<Value> items);
 
-  // Counts the nesting of a recursion; see DepthGuard.
+  // Enter and leave one level of recursion. Use DepthGuard.
   absl::Status Enter();
   void Leave() { --depth_; }
 
@@ -64,7 +63,7 @@ class Heap {
   std::deque<BoundMethod> methods_;
 };
 
-// Held during one level of a recursion; status() says whether it may go on.
+// Accounts for one level of recursion during its lifetime. The caller must return status() unless it is OK.
 class DepthGuard {
  public:
   explicit DepthGuard(Heap& heap) : heap_(heap), status_(heap.Enter()) {}

@@ -1,4 +1,4 @@
-// The filter tojson's text: what Python's json.dumps writes.
+// Implements AppendJson (operators.h), for the filter tojson.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -105,7 +105,7 @@ class Writer {
       i += unit.length;
     }
     out_.push_back('"');
-    // At most six times the text: what escapes added is paid for afterwards.
+    // Escapes make the output at most six times longer. Account for the growth afterwards.
     return runtime_.heap.Reserve(out_.size() - size_before - std::min(out_.size() - size_before, text.size() + 2));
   }
 
@@ -130,7 +130,7 @@ class Writer {
     return Append("]");
   }
 
-  // JSON's keys are strings: others are written as the values they are, in quotes.
+  // JSON keys are strings. Python's json.dumps writes a scalar key as its JSON text in quotes.
   absl::StatusOr<std::string> KeyText(const Value& key) {
     switch (key.kind()) {
       case Kind::kString:

@@ -15,7 +15,7 @@
 namespace baton::jinja {
 namespace {
 
-constexpr std::array<std::string_view, 26> kOperators = {"//", "**", "==", "!=", ">=", "<=",  // the longer ones first
+constexpr std::array<std::string_view, 26> kOperators = {"//", "**", "==", "!=", ">=", "<=",  // longest match first
                                                          "+",  "-",  "/",  "*",  "%",  "~",  "[", "]", "(", ")",
                                                          "{",  "}",  ">",  "<",  "=",  ".",  ":", "|", ",", ";"};
 
@@ -25,7 +25,7 @@ bool IsNameStart(char c) {
 bool IsAsciiDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsNamePart(char c) { return IsNameStart(c) || IsAsciiDigit(c); }
 
-// One kind of line end, and none at the very end.
+// Replaces \r\n and \r by \n and removes one \n at the end, like Jinja.
 std::string NormalizeLines(std::string_view source) {
   std::string text = absl::StrReplaceAll(ToAbsl(source), {{"\r\n", "\n"}, {"\r", "\n"}});
   if (text.ends_with('\n')) text.pop_back();
@@ -43,8 +43,12 @@ class Lexer {
   }
 
  private:
-  // How the text before a tag is stripped: by its "-" or "+", or by lstrip_blocks.
-  enum class Strip { kAll, kNone, kLineStart };
+  // How to strip the text before a tag.
+  enum class Strip {
+    kAll,       // "-": all whitespace
+    kNone,      // "+"
+    kLineStart  // lstrip_blocks: whitespace between the start of the line and the tag
+  };
 
   std::string_view Rest() const { return source_.substr(pos_); }
   bool At(std::string_view text) const { return Rest().starts_with(text); }
@@ -66,7 +70,7 @@ class Lexer {
     tokens_.push_back({.kind = kind, .line = line_, .text = std::move(text)});
   }
 
-  // Up to `end`, where a tag begins that strips what is before it so.
+  // Adds the text up to `end`, where a tag begins, after stripping.
   void AddText(size_t end, Strip strip) {
     std::string_view text = source_.substr(pos_, end - pos_);
     const bool starts_line = pos_ == 0 || source_[pos_ - 1] == '\n';
@@ -82,7 +86,7 @@ class Lexer {
     Advance(end - pos_);
   }
 
-  // "{%", "{{" or "{#", then perhaps a sign.
+  // `tag` begins with "{%", "{{" or "{#" and an optional sign.
   static Strip StripFromSign(std::string_view tag) {
     const char sign = tag.size() > 2 ? tag[2] : '\0';
     if (sign == '-') return Strip::kAll;
@@ -113,7 +117,8 @@ class Lexer {
     return LexTag(opener == '%');
   }
 
-  // The length of "{% name %}" here with what its end strips; nullopt when something else is here.
+  // Returns the length of "{% name %}" at pos_, including the whitespace that the end of the tag strips. Returns
+  // nullopt when something else is at pos_.
   std::optional<size_t> MatchBareTag(std::string_view name, bool trims_newline) {
     Lexer ahead(source_);
     ahead.pos_ = pos_;
@@ -128,7 +133,8 @@ class Lexer {
     return ahead.pos_ - pos_;
   }
 
-  // Past "-%}" and all whitespace, past "+%}", or past "%}" and, if so, one line end.
+  // Skips "-%}" with all following whitespace, "+%}", or "%}" with one line feed if `trims_newline`. Returns false when
+  // pos_ is not at the end of a tag.
   bool SkipTagEnd(std::string_view end, bool trims_newline) {
     if (At("-") && Rest().substr(1).starts_with(end)) {
       Advance(1 + end.size());
@@ -170,9 +176,9 @@ class Lexer {
     return absl::OkStatus();
   }
 
-  // To the end of a {% %} or {{ }}. Within brackets what looks like one is not.
+  // Lexes up to the end of a {% %} or {{ }}. Within brackets, "}}" and "%}" do not end the tag.
   absl::Status LexTag(bool is_block) {
-    std::string brackets;  // the closing ones that are due
+    std::string brackets;  // the expected closing brackets, innermost last
     while (true) {
       SkipSpace();
       if (pos_ == source_.size()) return SyntaxError(line_, "unexpected end of template");
@@ -223,7 +229,7 @@ class Lexer {
     return SyntaxError(line_, Concat("unexpected character '", Rest().substr(0, ReadUtf8(Rest()).length), "'"));
   }
 
-  // Digits, with single underscores between them, from `at`. Where none is, `at`.
+  // Returns the end of the digits at `at`, which may have single underscores between them.
   size_t SkipDigits(size_t at) const {
     while (at < source_.size() && IsAsciiDigit(source_[at])) {
       ++at;
@@ -235,7 +241,7 @@ class Lexer {
   absl::Status LexNumber() {
     size_t end = SkipDigits(pos_);
     bool is_float = false;
-    // After a dot, as in x.0.1, digits are an index and never a float.
+    // In x.0.1 the digits after a dot are an index, not a float.
     const bool after_dot = pos_ > 0 && source_[pos_ - 1] == '.';
     if (!after_dot) {
       if (end + 1 < source_.size() && source_[end] == '.' && IsAsciiDigit(source_[end + 1])) {
@@ -256,7 +262,7 @@ class Lexer {
     const bool valid = is_float ? absl::SimpleAtod(digits, &token.number) : absl::SimpleAtoi(digits, &token.integer);
     const bool leading_zero = !is_float && digits.size() > 1 && digits[0] == '0';
     if (!valid || leading_zero || (end < source_.size() && IsNamePart(source_[end]))) {
-      return SyntaxError(line_, Concat("'", digits, "' does not start a supported number"));
+      return SyntaxError(line_, Concat("expected a decimal number of at most 64 bits at '", digits, "'"));
     }
     tokens_.push_back(std::move(token));
     Advance(end - pos_);
@@ -266,7 +272,7 @@ class Lexer {
   absl::Status LexString(char quote) {
     size_t end = pos_ + 1;
     while (end < source_.size() && source_[end] != quote) end += source_[end] == '\\' ? 2 : 1;
-    if (end >= source_.size()) return SyntaxError(line_, "a string without its closing quote");
+    if (end >= source_.size()) return SyntaxError(line_, "expected a closing quote, got the end of the template");
     absl::StatusOr<std::string> value = UnescapeString(source_.substr(pos_ + 1, end - pos_ - 1));
     if (!value.ok()) return SyntaxError(line_, FromAbsl(value.status().message()));
     Add(TokenKind::kString, *std::move(value));

@@ -1,5 +1,5 @@
-// Splits a template into tokens, with Jinja's rules for whitespace: trim_blocks and lstrip_blocks are on, as for chat
-// templates, and a tag's own "-" and "+" come first.
+// Splits a template into tokens and strips whitespace around tags by Jinja's rules, with trim_blocks and lstrip_blocks.
+// The signs "-" and "+" of a tag take precedence over both options. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace baton::jinja {
 
 enum class TokenKind {
-  kText,  // outside of tags
+  kText,  // text outside of tags
   kBlockBegin,
   kBlockEnd,
   kVariableBegin,
@@ -22,20 +22,21 @@ enum class TokenKind {
   kInteger,
   kFloat,
   kOperator,
-  kEnd,  // of the template
+  kEnd,  // end of the template
 };
 
 struct Token {
   TokenKind kind = TokenKind::kEnd;
   int line = 1;
-  std::string text;  // the name, the operator, the text or the value of the string
+  std::string text;  // the name, the operator, the text, or the unescaped string
   int64_t integer = 0;
   double number = 0;
 };
 
-// The last token is kEnd. INVALID_ARGUMENT with the line when there is no such token.
+// The last token is kEnd. INVALID_ARGUMENT names the line of a syntax error.
 absl::StatusOr<std::vector<Token>> Tokenize(std::string_view source);
 
+// INVALID_ARGUMENT "chat template, line <line>: <what>".
 absl::Status SyntaxError(int line, std::string_view what);
 
 }  // namespace baton::jinja

@@ -1,5 +1,5 @@
-// Methods of Python's types. Those that change a list or dict may be written, but calling one is an error, as in
-// Hugging Face's sandbox.
+// Implements the methods of Python's types; string_methods.cc has the methods of str. Calling a method that changes a
+// list or dict is an error, as in the ImmutableSandboxedEnvironment that Hugging Face uses.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -48,12 +48,12 @@ absl::StatusOr<Value> DictGet(Runtime& runtime, const Value& dict, const Argumen
 
 absl::StatusOr<Value> DictCopy(Runtime&, const Value& dict, const Arguments& arguments) {
   BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
-  return dict;  // never changes
+  return dict;  // dicts are immutable
 }
 
 absl::StatusOr<Value> ListCopy(Runtime&, const Value& list, const Arguments& arguments) {
   BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
-  return list;  // never changes
+  return list;  // lists are immutable
 }
 
 absl::StatusOr<Value> ListIndex(Runtime& runtime, const Value& list, const Arguments& arguments) {
@@ -91,8 +91,8 @@ constexpr Builtin kLoopMethods[] = {{"cycle", LoopCycle}};
 constexpr std::string_view kForbiddenDictMethods[] = {"clear", "pop", "popitem", "setdefault", "update"};
 constexpr std::string_view kForbiddenListMethods[] = {"append", "clear",  "extend",  "insert",
                                                       "pop",    "remove", "reverse", "sort"};
-constexpr std::string_view kMissingDictMethods[] = {"fromkeys"};
-constexpr std::string_view kMissingStringMethods[] = {
+constexpr std::string_view kUnsupportedDictMethods[] = {"fromkeys"};
+constexpr std::string_view kUnsupportedStringMethods[] = {
     "casefold",  "center",       "encode",    "expandtabs",  "format_map", "isascii",
     "isdecimal", "isidentifier", "isnumeric", "isprintable", "istitle",    "ljust",
     "maketrans", "partition",    "rjust",     "rpartition",  "swapcase",   "translate"};
@@ -131,12 +131,12 @@ bool IsForbiddenMethodOf(Kind receiver, std::string_view name) {
          (receiver == Kind::kList && Contains(kForbiddenListMethods, name));
 }
 
-bool IsMissingMethodOf(Kind receiver, std::string_view name) {
+bool IsUnsupportedMethodOf(Kind receiver, std::string_view name) {
   switch (receiver) {
     case Kind::kString:
-      return Contains(kMissingStringMethods, name);
+      return Contains(kUnsupportedStringMethods, name);
     case Kind::kDict:
-      return Contains(kMissingDictMethods, name);
+      return Contains(kUnsupportedDictMethods, name);
     default:
       return false;
   }

@@ -91,7 +91,7 @@ absl::StatusOr<Value> FloorDivide(int64_t left, int64_t right) {
 absl::StatusOr<Value> Modulo(int64_t left, int64_t right) {
   if (right == 0) return absl::InvalidArgumentError("integer modulo by zero");
   if (right == -1) return Value::Int(0);
-  const int64_t remainder = left % right;  // of the sign of `left`; Python's has that of `right`
+  const int64_t remainder = left % right;  // C++ takes the sign of `left`, Python the sign of `right`
   return Value::Int(remainder != 0 && (remainder < 0) != (right < 0) ? remainder + right : remainder);
 }
 
@@ -101,7 +101,7 @@ absl::StatusOr<Value> Power(int64_t base, int64_t exponent) {
     return Value::Float(std::pow(static_cast<double>(base), static_cast<double>(exponent)));
   }
   int64_t result = 1;
-  // All but -1, 0 and 1 overflow within 63 multiplications; those only depend on whether the exponent is odd.
+  // Powers of -1, 0 and 1 depend only on whether the exponent is odd. Other bases overflow within 64 iterations.
   if (base >= -1 && base <= 1 && exponent > 1) exponent = 2 - exponent % 2;
   for (; exponent > 0; --exponent) {
     if (__builtin_mul_overflow(result, base, &result)) return IntegerOverflow();
@@ -170,7 +170,7 @@ absl::StatusOr<Value> Repeat(Runtime& runtime, const Value& sequence, int64_t co
   const bool is_string = sequence.is(Kind::kString);
   const size_t unit = is_string ? sequence.AsString().size() : sequence.AsList().items.size() * sizeof(Value);
   if (unit != 0 && times > SIZE_MAX / 2 / unit) return runtime.heap.Reserve(SIZE_MAX);
-  // Before it is built: the count may be anything.
+  // Check the limit before building the result: a template chooses `count`.
   BATON_RETURN_IF_ERROR(runtime.heap.Reserve(unit * times));
   if (is_string) {
     std::string text;
@@ -255,7 +255,7 @@ absl::StatusOr<bool> IsLess(Runtime& runtime, const Value& left, const Value& ri
   }
   if (left.is(Kind::kString) && right.is(Kind::kString)) {
     BATON_RETURN_IF_ERROR(runtime.heap.Step(std::min(left.AsString().size(), right.AsString().size())));
-    return left.AsString() < right.AsString();  // UTF-8 sorts as its code points do
+    return left.AsString() < right.AsString();  // the order of UTF-8 bytes is the order of code points
   }
   if (left.is(Kind::kList) && right.is(Kind::kList) && left.AsList().is_tuple == right.AsList().is_tuple) {
     const DepthGuard guard(runtime.heap);
@@ -276,7 +276,7 @@ absl::StatusOr<bool> CompareValues(Runtime& runtime, CompareOp op, const Value& 
     if (result.ok()) *result = !*result;
     return result;
   };
-  // Only NaN tells "not greater" from "less or equal".
+  // "<=" is computed as not ">", which would be wrong for NaN.
   const bool unordered =
       (left.is(Kind::kFloat) && std::isnan(left.AsFloat())) || (right.is(Kind::kFloat) && std::isnan(right.AsFloat()));
   switch (op) {

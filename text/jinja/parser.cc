@@ -10,10 +10,10 @@
 namespace baton::jinja {
 namespace {
 
-// Of brackets within brackets and blocks within blocks. Each level takes the stack of about a dozen calls.
+// Bounds the stack: a level of nested brackets or blocks takes about a dozen calls.
 constexpr int kMaxNesting = 200;
 
-constexpr std::array<std::string_view, 13> kMissingStatements = {
+constexpr std::array<std::string_view, 13> kUnsupportedStatements = {
     "autoescape", "block",   "call",      "do",    "extends", "filter", "from",
     "import",     "include", "pluralize", "print", "trans",   "with"};
 
@@ -59,10 +59,10 @@ absl::StatusOr<Template> ParseTemplate(std::string_view source) {
 absl::StatusOr<Template> Parser::Run() {
   Template result;
   BATON_ASSIGN_OR_RETURN(result.body, ParseBlock({}));
-  const auto is_ours = [this](const std::string& name) {
+  const auto is_defined_here = [this](const std::string& name) {
     return name == "loop" || macro_names_.contains(name) || FindFunction(name) != nullptr;
   };
-  std::erase_if(names_, is_ours);
+  std::erase_if(names_, is_defined_here);
   result.variables = std::move(names_);
   result.fields = std::move(fields_);
   return result;
@@ -70,7 +70,7 @@ absl::StatusOr<Template> Parser::Run() {
 
 absl::Status Parser::CheckNesting() const {
   if (depth_ <= kMaxNesting) return absl::OkStatus();
-  return SyntaxError(Peek().line, Concat("nested deeper than ", kMaxNesting, " levels"));
+  return SyntaxError(Peek().line, Concat("expected at most ", kMaxNesting, " levels of nesting"));
 }
 
 bool Parser::TakeOperator(std::string_view op) {
@@ -105,10 +105,10 @@ absl::StatusOr<std::string> Parser::TakeAnyName(std::string_view what) {
 }
 
 absl::Status Parser::Unexpected(std::string_view expected) const {
-  return SyntaxError(Peek().line, Concat("expected ", expected, ", found ", Describe(Peek())));
+  return SyntaxError(Peek().line, Concat("expected ", expected, ", got ", Describe(Peek())));
 }
 
-absl::Status Parser::Missing(int line, std::string_view what) const {
+absl::Status Parser::Unsupported(int line, std::string_view what) const {
   return absl::UnimplementedError(Concat("chat template, line ", line, ": ", what, " is not supported"));
 }
 
@@ -166,8 +166,9 @@ absl::Status Parser::ParseStatement(Block& block) {
     if (loops_ == 0) return SyntaxError(line, Concat("'", name, "' outside of a loop"));
     AddTo(block, line, name == "break" ? LoopControl::kBreak : LoopControl::kContinue);
     return Expect(TokenKind::kBlockEnd, "'%}'");
-  } else if (std::find(kMissingStatements.begin(), kMissingStatements.end(), name) != kMissingStatements.end()) {
-    return Missing(line, Concat("the statement '", name, "'"));
+  } else if (std::find(kUnsupportedStatements.begin(), kUnsupportedStatements.end(), name) !=
+             kUnsupportedStatements.end()) {
+    return Unsupported(line, Concat("the statement '", name, "'"));
   } else {
     return SyntaxError(line, Concat("unknown statement '", name, "'"));
   }
@@ -195,7 +196,7 @@ absl::StatusOr<If> Parser::ParseIf() {
 
 absl::StatusOr<For> Parser::ParseFor() {
   For statement;
-  // "a", "a, b" or "(a, b)".
+  // Targets: "a", "a, b" or "(a, b)".
   const bool in_parentheses = TakeOperator("(");
   do {
     if (in_parentheses ? AtOperator(")") : AtName("in")) break;
@@ -211,7 +212,7 @@ absl::StatusOr<For> Parser::ParseFor() {
   if (TakeName("if")) {
     BATON_ASSIGN_OR_RETURN(statement.condition, ParseExpression());
   }
-  if (AtName("recursive")) return Missing(Peek().line, "a recursive loop");
+  if (AtName("recursive")) return Unsupported(Peek().line, "a recursive loop");
   BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockEnd, "'%}'"));
   ++loops_;
   absl::StatusOr<Block> body = ParseBlock({"else", "endfor"});
@@ -280,12 +281,12 @@ absl::StatusOr<MacroDefinition> Parser::ParseMacro() {
     if (TakeOperator("=")) {
       BATON_ASSIGN_OR_RETURN(parameter.default_value, ParseExpression());
     } else if (!macro.parameters.empty() && macro.parameters.back().default_value != nullptr) {
-      return Unexpected("'=', as the parameter before has a default");
+      return Unexpected("'=', because the previous parameter has a default");
     }
     macro.parameters.push_back(std::move(parameter));
   }
   BATON_RETURN_IF_ERROR(ExpectOperator(")"));
-  const int loops = std::exchange(loops_, 0);  // a loop around the definition is not one around the call
+  const int loops = std::exchange(loops_, 0);  // a macro body cannot break a loop around the definition
   std::vector<std::string> parameters;
   parameters.reserve(macro.parameters.size());
   for (const MacroDefinition::Parameter& parameter : macro.parameters) parameters.push_back(parameter.name);

@@ -1,7 +1,7 @@
-// Tokens to a syntax tree, by recursive descent.
+// Parses the tokens of a template to a syntax tree, by recursive descent with bounded nesting.
 //
-// What Jinja has and we do not (a statement, a filter, a test, a method) is refused here, as UNIMPLEMENTED with its
-// line, so that a template that was accepted does not fail for that later. Nesting is bounded.
+// Jinja's statements, filters, tests and methods that Baton lacks are UNIMPLEMENTED, with the line. The parser reports
+// them so that a render cannot fail for this reason.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,8 @@ namespace baton::jinja {
 
 absl::StatusOr<Template> ParseTemplate(std::string_view source);
 
-// One pass over the tokens of a template. Statements are in parser.cc, expressions in parser_expressions.cc.
+// One pass over the tokens of a template. Statements are in parser.cc. Expressions are in parser_operators.cc,
+// parser_primaries.cc and parser_postfix.cc. Not thread-safe.
 class Parser {
  public:
   explicit Parser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
@@ -32,7 +33,7 @@ class Parser {
   absl::StatusOr<Template> Run();
 
  private:
-  // Held by a function that may call itself, which then asks CheckNesting().
+  // Counts the depth of recursive functions. A function that creates a Nesting must call CheckNesting() next.
   struct Nesting {
     explicit Nesting(int& depth) : depth(depth) { ++depth; }
     ~Nesting() { --depth; }
@@ -53,16 +54,18 @@ class Parser {
   absl::Status Expect(TokenKind kind, std::string_view what);
   absl::StatusOr<std::string> TakeAnyName(std::string_view what);
   absl::Status Unexpected(std::string_view expected) const;
-  absl::Status Missing(int line, std::string_view what) const;  // UNIMPLEMENTED
+  absl::Status Unsupported(int line, std::string_view what) const;  // UNIMPLEMENTED
 
   void EnterScope(const std::vector<std::string>& names) { local_names_.insert(names.begin(), names.end()); }
   void LeaveScope(const std::vector<std::string>& names) {
     for (const std::string& name : names) local_names_.erase(local_names_.find(name));
   }
 
-  // Statements up to a tag that starts with one of `ends`, whose name is left to be read; with none, to the end.
+  // Parses statements up to a tag named in `ends` and stops before the tag's name. Without `ends`, parses to the end of
+  // the template.
   absl::StatusOr<Block> ParseBlock(std::initializer_list<std::string_view> ends);
-  absl::StatusOr<Block> ParseBody(std::string_view end);  // the rest of a tag, what follows, and the whole end tag
+  // Parses the end of the current tag, a block, and the tag `end`.
+  absl::StatusOr<Block> ParseBody(std::string_view end);
   absl::Status ParseStatement(Block& block);
   absl::StatusOr<If> ParseIf();
   absl::StatusOr<For> ParseFor();
@@ -72,7 +75,7 @@ class Parser {
   absl::StatusOr<Target> ParseTarget();
 
   absl::StatusOr<ExprPtr> ParseExpression(bool with_conditional = true);
-  // Also "a, b", a tuple.
+  // Accepts a tuple without parentheses: "a, b".
   absl::StatusOr<ExprPtr> ParseTupleOrExpression(bool with_conditional = true);
   absl::StatusOr<ExprPtr> ParseConditional();
   absl::StatusOr<ExprPtr> ParseOr();
@@ -99,20 +102,17 @@ class Parser {
   absl::StatusOr<ApplyFilter> ParseFilter();
   absl::StatusOr<ExprPtr> ParseTest(ExprPtr input);
   absl::Status CheckCallee(int line, const Expr& callee) const;
-  // map('upper') and select('odd'): the names there, too, are known when parsing.
+  // Checks the names in map('upper') and select('odd').
   absl::Status CheckNamesIn(int line, const ApplyFilter& filter) const;
-
-  template <typename Node>
-  absl::StatusOr<ExprPtr> Make(int line, int depth_below, Node node);
 
   std::vector<Token> tokens_;
   Template::Names names_;
-  std::multiset<std::string, std::less<>> local_names_;  // of the loops and macros around the current statement
+  std::multiset<std::string, std::less<>> local_names_;  // variables of the enclosing loops and macros
   Template::Names macro_names_;
   Template::Names fields_;
-  size_t at_ = 0;
+  size_t at_ = 0;  // index of the next token
   int depth_ = 0;
-  int loops_ = 0;  // that enclose the current statement
+  int loops_ = 0;  // number of enclosing loops
 };
 
 }  // namespace baton::jinja

@@ -1,4 +1,4 @@
-// How values are shown: str() and repr() of Python.
+// Implements Python's str() and repr() (operators.h).
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -85,7 +85,7 @@ absl::Status AppendRepr(Runtime& runtime, const Value& value, std::string& out) 
 std::string FormatFloat(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  // The shortest digits that read back as the same number, in scientific form: "-1.25e+02".
+  // to_chars gives the shortest digits that read back as the same number: "-1.25e+02".
   char buffer[64];
   const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::scientific).ptr;
   std::string scientific(buffer, end);
@@ -128,7 +128,7 @@ absl::Status AppendText(Runtime& runtime, const Value& value, std::string& out) 
       BATON_RETURN_IF_ERROR(AppendDictRepr(runtime, value.AsDict(), out));
       return runtime.heap.Reserve(4 * value.AsDict().entries.size() + 2);
     default:
-      return absl::InvalidArgumentError(Concat("a ", TypeName(value.kind()), " has no text"));
+      return absl::InvalidArgumentError(Concat("a ", TypeName(value.kind()), " cannot be converted to text"));
   }
   return runtime.heap.Reserve(out.size() - size_before);
 }

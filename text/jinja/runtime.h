@@ -1,4 +1,4 @@
-// What the built-in filters, tests, methods and functions work with, and how they are found by name.
+// The interface of built-in filters, tests, methods and functions, and their look-up by name.
 #pragma once
 
 #include <array>
@@ -18,12 +18,13 @@
 
 namespace baton::jinja {
 
+// The state of one render. Not thread-safe.
 struct Runtime {
   explicit Runtime(const Limits& limits) : heap(limits) {}
 
   Heap heap;
   absl::Time now;
-  bool raised_by_template = false;  // the error on its way out is the template's own
+  bool raised_by_template = false;  // the current error comes from raise_exception
 };
 
 struct Arguments {
@@ -31,7 +32,7 @@ struct Arguments {
   std::vector<std::pair<std::string_view, Value>> named;
 };
 
-// A filter or test applied to `input`, a method called on it, or a function (which ignores it).
+// A filter or test with its input, a method with its receiver as `input`, or a function, which ignores `input`.
 using BuiltinFn = absl::StatusOr<Value> (*)(Runtime& runtime, const Value& input, const Arguments& arguments);
 
 struct Function {
@@ -39,27 +40,27 @@ struct Function {
   BuiltinFn call;
 };
 
-// Null when there is none of that name.
+// Return null for an unknown name.
 BuiltinFn FindFilter(std::string_view name);
 BuiltinFn FindTest(std::string_view name);
 BuiltinFn FindMethod(Kind receiver, std::string_view name);
 const Function* FindFunction(std::string_view name);
 
-// Of any kind of receiver.
+// Returns whether any kind of receiver has a method `name`, including forbidden methods.
 bool IsMethodName(std::string_view name);
-// Of what str.format is called on: the first field that asks for more than an argument's text ("x!r", ":>5", "x.y"), so
-// that a template with it is refused when it is parsed. Empty when there is none.
-std::string_view MissingFormatField(std::string_view format);
-// Python's methods that the sandbox forbids: calling one is an error.
+// Returns the first field of a str.format string that needs more than an argument's text ("x!r", ":>5", "x.y"), or "".
+// The parser refuses such fields.
+std::string_view UnsupportedFormatField(std::string_view format);
+// Returns whether `name` is a method of Python that Jinja's sandbox forbids. Calling such a method is an error.
 bool IsForbiddenMethodOf(Kind receiver, std::string_view name);
-// Python's methods that we lack: a template that calls one is refused when it is parsed, and an attribute of that name
-// is no undefined value.
-bool IsMissingMethodOf(Kind receiver, std::string_view name);
-// Jinja's own functions that we lack.
-bool IsMissingFunction(std::string_view name);
+// Returns whether `name` is a method of Python that Baton lacks. The parser refuses calls of such a method. The test
+// `x.name is defined` is true, as in Python.
+bool IsUnsupportedMethodOf(Kind receiver, std::string_view name);
+// Returns whether `name` is a function of Jinja that Baton lacks.
+bool IsUnsupportedFunction(std::string_view name);
 
-// A call's arguments, in the order of `names`; nullopt where one is not given. INVALID_ARGUMENT when the first
-// `required` are not all there, or when there are others.
+// Returns the arguments in the order of `names`, nullopt for absent arguments. INVALID_ARGUMENT when one of the first
+// `required` arguments is absent, or when there are unknown or duplicate arguments.
 template <size_t N>
 absl::StatusOr<std::array<std::optional<Value>, N>> Bind(const Arguments& arguments, const std::string_view (&names)[N],
                                                          size_t required = 0) {
@@ -81,10 +82,9 @@ absl::StatusOr<std::array<std::optional<Value>, N>> Bind(const Arguments& argume
   return bound;
 }
 
-// For what takes none.
 absl::Status ExpectNoArguments(const Arguments& arguments);
 
-// INVALID_ARGUMENT, naming `what` it is for, unless `value` is of the type.
+// INVALID_ARGUMENT "<what> must be a str, not <type>" when `value` has another type.
 absl::StatusOr<std::string_view> ExpectString(const Value& value, std::string_view what);
 absl::StatusOr<int64_t> ExpectInt(const Value& value, std::string_view what);
 

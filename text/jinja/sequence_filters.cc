@@ -1,4 +1,4 @@
-// Filters on lists, dicts and strings as sequences. Where Jinja gives a generator, these give a list.
+// Implements filters on sequences: lists, dicts and strings. Where Jinja returns a generator, these return a list.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -50,7 +50,7 @@ absl::StatusOr<Value> Reverse(Runtime& runtime, const Value& input, const Argume
   return runtime.heap.NewList(std::move(items));
 }
 
-// item.a.0.b, by names and indices; the item itself without a path.
+// Resolves a path of names and indices such as "a.0.b". Without a path, returns `item`.
 absl::StatusOr<Value> FollowPath(Runtime& runtime, Value item, const std::optional<Value>& path) {
   if (!path || path->is(Kind::kNone)) return item;
   if (path->IsInteger()) return GetItem(runtime, item, *path);
@@ -59,7 +59,7 @@ absl::StatusOr<Value> FollowPath(Runtime& runtime, Value item, const std::option
     const std::string_view part = FromAbsl(piece);
     int64_t index = 0;
     const bool is_index = !part.empty() && part[0] >= '0' && part[0] <= '9' && absl::SimpleAtoi(piece, &index);
-    // Jinja looks for an item before an attribute here.
+    // In paths, unlike in item.name, Jinja prefers dict entries to methods.
     BATON_ASSIGN_OR_RETURN(item, GetItem(runtime, item, is_index ? Value::Int(index) : Value::String(part)));
   }
   return item;
@@ -78,7 +78,7 @@ absl::StatusOr<Value> Join(Runtime& runtime, const Value& input, const Arguments
   return runtime.heap.NewString(std::move(joined));
 }
 
-// What sorting and comparing filters look at: an attribute, and text in lower case unless `case_sensitive`.
+// Returns the key by which filters compare `item`: the value at `path`, in lower case unless `case_sensitive`.
 absl::StatusOr<Value> SortKey(Runtime& runtime, const Value& item, const std::optional<Value>& path,
                               bool case_sensitive) {
   BATON_ASSIGN_OR_RETURN(const Value key, FollowPath(runtime, item, path));
@@ -105,7 +105,7 @@ absl::StatusOr<std::vector<Keyed>> WithKeys(Runtime& runtime, const std::vector<
 
 absl::StatusOr<std::vector<Value>> SortByKeys(Runtime& runtime, std::vector<Keyed> keyed, bool reverse) {
   absl::Status error;
-  // After an error all keys count as equal, so that the order stays a valid one to the end.
+  // After an error all keys compare equal, because stable_sort needs a consistent order.
   std::stable_sort(keyed.begin(), keyed.end(), [&](const Keyed& a, const Keyed& b) {
     if (!error.ok()) return false;
     const absl::StatusOr<bool> less = reverse ? IsLess(runtime, b.key, a.key) : IsLess(runtime, a.key, b.key);
@@ -193,13 +193,13 @@ absl::StatusOr<Value> Sum(Runtime& runtime, const Value& input, const Arguments&
   return sum;
 }
 
-// map, select and their like take what is not true, none or undefined among it, for nothing to go through.
+// In Jinja, map, select etc. treat every false value, such as none, as an empty sequence.
 absl::StatusOr<std::vector<Value>> ItemsIfTrue(Runtime& runtime, const Value& input) {
   if (!IsTrue(input)) return std::vector<Value>();
   return Items(runtime, input);
 }
 
-// map(attribute='a', default=x), or map('filter', its arguments).
+// map(attribute='a', default=x) or map('filter', filter arguments...).
 absl::StatusOr<Value> Map(Runtime& runtime, const Value& input, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(std::vector<Value> items, ItemsIfTrue(runtime, input));
   if (arguments.positional.empty()) {
@@ -216,7 +216,7 @@ absl::StatusOr<Value> Map(Runtime& runtime, const Value& input, const Arguments&
   const Arguments rest{.positional = {arguments.positional.begin() + 1, arguments.positional.end()},
                        .named = arguments.named};
   for (Value& item : items) {
-    const DepthGuard guard(runtime.heap);  // a filter may be map again
+    const DepthGuard guard(runtime.heap);  // the filter may be map again
     BATON_RETURN_IF_ERROR(guard.status());
     BATON_RETURN_IF_ERROR(runtime.heap.Step());
     BATON_ASSIGN_OR_RETURN(item, filter(runtime, item, rest));
@@ -224,7 +224,8 @@ absl::StatusOr<Value> Map(Runtime& runtime, const Value& input, const Arguments&
   return runtime.heap.NewList(std::move(items));
 }
 
-// select(test, its arguments) and selectattr(attribute, test, its arguments); without a test, truth is what counts.
+// select('test', test arguments...) and selectattr('attribute', 'test', test arguments...). Without a test, selects
+// items that are true.
 template <bool Wanted, bool OfAttribute>
 absl::StatusOr<Value> Select(Runtime& runtime, const Value& input, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(const std::vector<Value> items, ItemsIfTrue(runtime, input));

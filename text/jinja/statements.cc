@@ -1,3 +1,4 @@
+// Implements the statements of Evaluator.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +9,7 @@
 
 namespace baton::jinja {
 
-// Makes a new scope the current one, and the old one again when destroyed.
+// Enters a new scope; the destructor returns to the previous scope.
 class Evaluator::ScopeGuard {
  public:
   ScopeGuard(Evaluator& evaluator, Scope* parent)
@@ -106,9 +107,10 @@ absl::Status Evaluator::AssignTarget(const Target& target, const Value& value) {
   }
   const Value object = Lookup(target.name);
   if (!object.is(Kind::kNamespace)) {
-    return absl::InvalidArgumentError(Concat("cannot set an attribute of '", target.name, "': not a namespace"));
+    return absl::InvalidArgumentError(
+        Concat("cannot set an attribute of '", target.name, "', which is not a namespace"));
   }
-  // The heap made it to be changed.
+  // Heap::NewNamespace made the object as non-const.
   auto& entries = const_cast<Dict&>(object.AsDict()).entries;
   for (auto& [key, slot] : entries) {
     if (key.AsString() != target.attribute) continue;
@@ -192,7 +194,7 @@ absl::StatusOr<Value> Evaluator::CallMacro(const Macro& macro, const Arguments& 
     } else if (std::any_of(arguments.named.begin(), arguments.named.end(), is_given)) {
       continue;
     } else if (parameter.default_value != nullptr) {
-      // May refer to the parameters before it.
+      // A default may use the parameters before it, so evaluate inside the macro's scope.
       BATON_ASSIGN_OR_RETURN(const Value value, Eval(*parameter.default_value));
       Assign(*scope_, parameter.name, value);
     } else {
@@ -203,7 +205,7 @@ absl::StatusOr<Value> Evaluator::CallMacro(const Macro& macro, const Arguments& 
 }
 
 absl::StatusOr<Evaluator::Flow> Evaluator::Exec(const Generation& node) {
-  const ScopeGuard scope(*this, scope_);  // Hugging Face makes it a call block
+  const ScopeGuard scope(*this, scope_);  // in Hugging Face's implementation a call block, which has its own scope
   return Exec(node.body);
 }
 

@@ -17,7 +17,7 @@ int DigitValue(char c, int base) {
   return value < base ? value : -1;
 }
 
-// What stands for one character after the backslash; 0 for none.
+// Returns the value of an escape with a single letter, or 0 when `c` is no such escape.
 char SimpleEscape(char c) {
   switch (c) {
     case 'n':
@@ -81,7 +81,7 @@ class Unescaper {
       case 'U':
         return CodePoint(8);
       case 'N':
-        return absl::InvalidArgumentError("the escape \\N is not supported");
+        return absl::InvalidArgumentError("the escape '\\N' is not supported");
       default:
         break;
     }
@@ -93,7 +93,7 @@ class Unescaper {
       AppendUtf8(static_cast<char32_t>(value), out_);
       return absl::OkStatus();
     }
-    // As Python has it, no escape at all.
+    // Python keeps the backslash of an unknown escape.
     out_.push_back('\\');
     out_.push_back(c);
     return absl::OkStatus();
@@ -103,12 +103,12 @@ class Unescaper {
     char32_t value = 0;
     for (size_t i = 0; i < digits; ++i) {
       if (rest_.empty() || DigitValue(rest_[0], 16) < 0) {
-        return absl::InvalidArgumentError(Concat("an escape of fewer than ", digits, " hexadecimal digits"));
+        return absl::InvalidArgumentError(Concat("expected ", digits, " hexadecimal digits in an escape"));
       }
       value = value * 16 + DigitValue(Take(), 16);
     }
     if (value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF)) {
-      return absl::InvalidArgumentError("an escape that is no Unicode scalar value");
+      return absl::InvalidArgumentError("expected a Unicode scalar value in an escape");
     }
     AppendUtf8(value, out_);
     return absl::OkStatus();

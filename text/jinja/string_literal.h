@@ -1,4 +1,4 @@
-// The escapes of Python's string literals.
+// Resolves the escapes of Python's string literals. Pure function.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace baton::jinja {
 
-// `literal` is valid UTF-8, without its quotes. INVALID_ARGUMENT when an escape is incomplete or no Unicode scalar
-// value.
+// `literal` is valid UTF-8 without the quotes. INVALID_ARGUMENT when an escape is incomplete, unsupported, or not a
+// Unicode scalar value.
 absl::StatusOr<std::string> UnescapeString(std::string_view literal);
 
 }  // namespace baton::jinja

@@ -1,4 +1,4 @@
-// Methods of str.
+// Implements the methods of Python's str.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -16,7 +16,7 @@
 namespace baton::jinja {
 namespace {
 
-// Meters going through `text` first: every method does.
+// Returns the receiver of a method and accounts for reading it once.
 absl::StatusOr<std::string_view> Receiver(Runtime& runtime, const Value& text) {
   BATON_RETURN_IF_ERROR(runtime.heap.Step(text.AsString().size()));
   return text.AsString();
@@ -46,7 +46,7 @@ absl::StatusOr<Value> NewStrings(Runtime& runtime, const std::vector<std::string
   return runtime.heap.NewList(std::move(values));
 }
 
-// Meters the memory of a list of at most so many strings, before it is made.
+// Accounts for the memory of a list of `count` strings. Call before making the list.
 absl::Status ReserveStrings(Runtime& runtime, size_t count) {
   return runtime.heap.Reserve(count * (sizeof(std::string_view) + sizeof(Value)));
 }
@@ -163,13 +163,13 @@ absl::StatusOr<Value> ZeroFill(Runtime& runtime, const Value& input, const Argum
   return runtime.heap.NewString(Concat(text.substr(0, sign), std::string(width - length, '0'), text.substr(sign)));
 }
 
-// Of a format: text, and the field that follows it without its braces.
+// A part of a format string: text, then optionally a field, without braces.
 struct FormatPiece {
   std::string_view text;
   std::optional<std::string_view> field;
 };
 
-// Cuts the first piece off a format that is not empty.
+// Removes the first piece from `format`, which must not be empty.
 absl::StatusOr<FormatPiece> TakeFormatPiece(std::string_view& format) {
   FormatPiece piece;
   size_t taken = std::min(format.find_first_of("{}"), format.size());
@@ -189,10 +189,10 @@ absl::StatusOr<FormatPiece> TakeFormatPiece(std::string_view& format) {
   return piece;
 }
 
-// Conversions, specifications, and what is in an argument.
-bool IsMissingField(std::string_view field) { return field.find_first_of("!:.[{") != std::string_view::npos; }
+// Conversions (!r), specifications (:>5), attributes (.x) and items ([0]).
+bool IsUnsupportedField(std::string_view field) { return field.find_first_of("!:.[{") != std::string_view::npos; }
 
-// Of {}, {0} and {name}: the argument. `next` counts the first kind.
+// Returns the argument for the field {}, {0} or {name}. `next` is the index for the next {}.
 absl::StatusOr<Value> FormatArgument(std::string_view field, const Arguments& arguments, size_t& next) {
   if (field.empty() || field.find_first_not_of("0123456789") == std::string_view::npos) {
     size_t index = next;
@@ -207,7 +207,7 @@ absl::StatusOr<Value> FormatArgument(std::string_view field, const Arguments& ar
   for (const auto& [name, value] : arguments.named) {
     if (name == field) return value;
   }
-  if (IsMissingField(field)) return absl::UnimplementedError(Concat("the format '{", field, "}' is not supported"));
+  if (IsUnsupportedField(field)) return absl::UnimplementedError(Concat("the format '{", field, "}' is not supported"));
   return absl::InvalidArgumentError(Concat("format has no argument '", field, "'"));
 }
 
@@ -229,7 +229,7 @@ absl::StatusOr<Value> FormatMethod(Runtime& runtime, const Value& input, const A
 
 bool IsAlphanumeric(char32_t c) { return IsAlpha(c) || IsNumeric(c); }
 
-// str.isX(): not empty, and every code point is one.
+// str.isalpha() etc.: true when `input` is not empty and `Is` holds for every code point.
 template <bool (*Is)(char32_t)>
 absl::StatusOr<Value> AllAre(Runtime& runtime, const Value& input, const Arguments& arguments) {
   BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
@@ -285,11 +285,11 @@ constexpr Builtin kStringMethods[] = {
 
 }  // namespace
 
-std::string_view MissingFormatField(std::string_view format) {
+std::string_view UnsupportedFormatField(std::string_view format) {
   while (!format.empty()) {
     const absl::StatusOr<FormatPiece> piece = TakeFormatPiece(format);
-    if (!piece.ok()) break;  // an error of the template's when it comes there, as in Python
-    if (piece->field && IsMissingField(*piece->field)) return *piece->field;
+    if (!piece.ok()) break;  // as in Python, a malformed format is a run-time error
+    if (piece->field && IsUnsupportedField(*piece->field)) return *piece->field;
   }
   return {};
 }

@@ -1,4 +1,4 @@
-// What may follow "is".
+// Implements tests: the operators after "is".
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -31,7 +31,7 @@ bool IsMapping(const Value& value) { return value.is(Kind::kDict); }
 bool IsCallable(const Value& value) {
   return value.is(Kind::kFunction) || value.is(Kind::kMethod) || value.is(Kind::kMacro);
 }
-// An undefined value is an empty sequence.
+// In Jinja, an undefined value is an empty sequence.
 bool IsSequence(const Value& value) {
   return value.is(Kind::kList) || value.is(Kind::kDict) || value.is(Kind::kString) || value.is(Kind::kUndefined);
 }

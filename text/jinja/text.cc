@@ -22,7 +22,7 @@ std::string Mapped(std::string_view text, CaseMapping map) {
   return U_SUCCESS(error) ? result : std::string(text);
 }
 
-// Of one code point.
+// Converts one code point.
 std::string ToTitle(std::string_view character) {
   return Mapped(character, [](icu::StringPiece from, icu::ByteSink& to, UErrorCode& error) {
     icu::CaseMap::utf8ToTitle("", U_TITLECASE_WHOLE_STRING | U_TITLECASE_NO_BREAK_ADJUSTMENT, nullptr, from, to,
@@ -30,14 +30,16 @@ std::string ToTitle(std::string_view character) {
   });
 }
 
-// The lower case of a text, code point by code point: that of a sigma depends on the text around it.
+// Converts a text to lower case and returns the result code point by code point. The whole text is converted at once,
+// because the lower case of Σ depends on the text around it.
 class LowerCase {
  public:
   explicit LowerCase(std::string_view text) : lower_(ToLower(text)) {}
 
-  // Of the next code point, which is `character`.
+  // Returns the lower case of the next code point, which must be `character`.
   std::string_view Next(std::string_view character) {
-    const size_t length = character.size() == 1 ? 1 : ToLower(character).size();  // that of a sigma is always the same
+    // The length does not depend on the context: σ and ς have two bytes each.
+    const size_t length = character.size() == 1 ? 1 : ToLower(character).size();
     const std::string_view next = std::string_view(lower_).substr(done_, length);
     done_ += next.size();
     return next;
@@ -48,7 +50,7 @@ class LowerCase {
   size_t done_ = 0;
 };
 
-// Those that `starts_word` accepts with the one before (nullopt: none) become title case, all others lower.
+// Converts a code point to title case when starts_word(previous code point, or nullopt) holds, otherwise to lower case.
 template <typename StartsWord>
 std::string Title(std::string_view text, StartsWord starts_word) {
   std::string result;

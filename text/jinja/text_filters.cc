@@ -1,4 +1,4 @@
-// Filters on text.
+// Implements filters on text.
 #include <optional>
 #include <string>
 #include <utility>
@@ -48,7 +48,8 @@ absl::StatusOr<Value> ReplaceFilter(Runtime& runtime, const Value& input, const 
   return Replace(runtime, text.AsString(), from.AsString(), to.AsString(), count);
 }
 
-// The lines after the first are indented; the first as well with `first`, empty ones only with `blank`.
+// indent(width=4, first=false, blank=false): indents all lines, but the first line only with `first`, and empty lines
+// only with `blank`.
 absl::StatusOr<Value> Indent(Runtime& runtime, const Value& input, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"width", "first", "blank"}));
   BATON_ASSIGN_OR_RETURN(const Value text, ToText(runtime, input));
@@ -57,13 +58,13 @@ absl::StatusOr<Value> Indent(Runtime& runtime, const Value& input, const Argumen
     indent = bound[0]->AsString();
   } else if (bound[0]) {
     BATON_ASSIGN_OR_RETURN(const int64_t width, ExpectInt(*bound[0], "a width"));
-    if (width > kMaxIndent) return absl::InvalidArgumentError(Concat("an indent over ", kMaxIndent));
+    if (width > kMaxIndent) return absl::InvalidArgumentError(Concat("a width must be at most ", kMaxIndent));
     indent = std::string(width < 0 ? 0 : width, ' ');
   }
   const bool indents_first = bound[1] && IsTrue(*bound[1]);
   const bool indents_blank = bound[2] && IsTrue(*bound[2]);
   BATON_RETURN_IF_ERROR(runtime.heap.Reserve(text.AsString().size() + CountSpaces(text.AsString()) * sizeof(Value)));
-  // Jinja appends a line end, so that a last, empty line counts.
+  // Jinja appends a line feed first, so a text that ends with a line feed has an empty last line.
   std::vector<std::string_view> lines = SplitLines(text.AsString(), /*keep_ends=*/false);
   if (text.AsString().empty() || SplitLines(text.AsString(), true).back().size() != lines.back().size()) {
     lines.emplace_back();

@@ -1,8 +1,7 @@
-// The values of a running template: handles, cheap to copy, of objects that the render's Heap owns. They live as long
-// as it does.
+// A Value is a value of a running template: a scalar, or a pointer to an object that the render's Heap owns. Cheap to
+// copy; valid as long as the Heap.
 //
-// As in Python, strings are sequences of code points; all are valid UTF-8. Lists and dicts never change once they are
-// visible to the template; a namespace does.
+// Strings are valid UTF-8. Lists and dicts are immutable; only namespaces change.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +27,7 @@ enum class Kind : uint8_t {
   kInt,
   kFloat,
   kString,
-  kList,  // and tuples
+  kList,  // lists and tuples
   kDict,
   kNamespace,
   kLoop,
@@ -37,7 +36,7 @@ enum class Kind : uint8_t {
   kMacro,
 };
 
-// Python's name of the type.
+// Returns Python's name of the type.
 std::string_view TypeName(Kind kind);
 
 class Value {
@@ -60,14 +59,15 @@ class Value {
     result.float_ = value;
     return result;
   }
-  // `text` is owned by the heap, the template or its inputs.
+  // The heap, the template or the inputs must own `text`.
   static Value String(std::string_view text) {
     Value result(Kind::kString);
     result.text_ = text.data();
     result.size_ = text.size();
     return result;
   }
-  // What a missing variable gives, or a missing attribute of an `owner`. The name is for error messages.
+  // The value of a missing variable `name`, or of a missing attribute `name` of a value of kind `owner`. Both are used
+  // in error messages.
   static Value Undefined(std::string_view name, Kind owner = Kind::kUndefined) {
     Value result = String(name);
     result.kind_ = Kind::kUndefined;
@@ -85,21 +85,21 @@ class Value {
   Kind kind() const { return kind_; }
   bool is(Kind kind) const { return kind_ == kind; }
   bool IsNumber() const { return is(Kind::kInt) || is(Kind::kFloat) || is(Kind::kBool); }
-  bool IsInteger() const { return is(Kind::kInt) || is(Kind::kBool); }  // as Python does, counts True as 1
+  bool IsInteger() const { return is(Kind::kInt) || is(Kind::kBool); }  // in Python, a bool is an integer
 
-  // Each for its own kind only.
+  // The kind must match.
   bool AsBool() const { return bool_; }
   std::string_view AsString() const { return {text_, size_}; }
   const List& AsList() const { return *static_cast<const List*>(object_); }
-  const Dict& AsDict() const { return *static_cast<const Dict*>(object_); }  // also of a namespace
+  const Dict& AsDict() const { return *static_cast<const Dict*>(object_); }  // kDict or kNamespace
   const Loop& AsLoop() const { return *static_cast<const Loop*>(object_); }
   const Function& AsFunction() const { return *static_cast<const Function*>(object_); }
   const BoundMethod& AsMethod() const { return *static_cast<const BoundMethod*>(object_); }
   const Macro& AsMacro() const { return *static_cast<const Macro*>(object_); }
-  int64_t AsInt() const { return is(Kind::kBool) ? static_cast<int64_t>(bool_) : int_; }       // of IsInteger()
-  double AsFloat() const { return is(Kind::kFloat) ? float_ : static_cast<double>(AsInt()); }  // of IsNumber()
-  const void* identity() const { return object_; }                                             // of those the heap owns
-  Kind owner() const { return owner_; }                                                        // of kUndefined
+  int64_t AsInt() const { return is(Kind::kBool) ? static_cast<int64_t>(bool_) : int_; }       // needs IsInteger()
+  double AsFloat() const { return is(Kind::kFloat) ? float_ : static_cast<double>(AsInt()); }  // needs IsNumber()
+  const void* identity() const { return object_; }                                             // objects only
+  Kind owner() const { return owner_; }                                                        // kUndefined only
 
  private:
   explicit Value(Kind kind) : kind_(kind) {}
@@ -114,7 +114,7 @@ class Value {
     const char* text_;
     const void* object_ = nullptr;
   };
-  size_t size_ = 0;  // of a string, and of an undefined's name
+  size_t size_ = 0;  // length of text_
 };
 
 struct List {
@@ -125,7 +125,7 @@ struct List {
 struct Dict {
   std::vector<std::pair<Value, Value>> entries;  // in order of insertion
 
-  // The value of a string key, or null.
+  // Returns the value of a string key, or null.
   const Value* Find(std::string_view key) const {
     for (const auto& [name, value] : entries) {
       if (name.is(Kind::kString) && name.AsString() == key) return &value;
@@ -134,7 +134,7 @@ struct Dict {
   }
 };
 
-// What a for statement calls `loop`.
+// The variable `loop` in a for statement.
 struct Loop {
   std::vector<Value> items;
   size_t index0 = 0;

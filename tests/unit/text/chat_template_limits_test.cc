@@ -1,4 +1,4 @@
-// Templates that would take for ever, all memory or all stack.
+// Templates that would need unbounded time, memory or stack.
 #include <gtest/gtest.h>
 
 #include "test_tokenizer.h"
@@ -23,15 +23,15 @@ std::string Repeated(std::string_view text, int count) {
   return result;
 }
 
-TEST(ChatTemplateLimitsTest, EndlessWorkIsCutOff) {
+TEST(ChatTemplateLimitsTest, WorkIsBounded) {
   for (const char* source :
        {// Nested loops.
         "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
-        // Few steps that each go through much text.
+        // Few steps, each of which reads much text.
         "{% set x = 'a' * 9000000 %}{% for i in range(99999) %}{% if x == x ~ '' %}{% endif %}{% endfor %}",
         "{% set x = 'a' * 9000000 %}{% for i in range(99999) %}{{ 'b' in x }}{% endfor %}",
         "{% set x = 'a' * 9000000 %}{% for i in range(99999) %}{{ x|length }}{% endfor %}",
-        // A list that holds itself twice, forty times over.
+        // A small list whose expansion has 2^40 items.
         "{% set ns = namespace(x=[1]) %}{% for i in range(40) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x == "
         "ns.x }}",
         "{% set ns = namespace(x=[1]) %}{% for i in range(40) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ "
@@ -56,20 +56,20 @@ TEST(ChatTemplateLimitsTest, MemoryIsBounded) {
 }
 
 TEST(ChatTemplateLimitsTest, RecursionIsBounded) {
-  EXPECT_TRUE(
-      Fails(RenderHi("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"), StatusCode::kResourceExhausted, "nests"));
-  // A list nested deeper than the stack, shown, compared and written.
+  EXPECT_TRUE(Fails(RenderHi("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}"), StatusCode::kResourceExhausted,
+                    "levels of nesting"));
+  // A list nested deeper than the stack allows: printing, comparing and tojson must fail.
   const std::string deep =
       "{% set ns = namespace(x=[]) %}{% for i in range(50000) %}{% set ns.x = [ns.x] %}{% endfor %}";
   for (const char* use :
        {"{{ ns.x }}", "{{ ns.x == [[ns.x]] or ns.x == [ns.x] }}{{ ns.x|string }}", "{{ ns.x|tojson }}"}) {
-    EXPECT_TRUE(Fails(RenderHi(deep + use), StatusCode::kResourceExhausted, "nests")) << use;
+    EXPECT_TRUE(Fails(RenderHi(deep + use), StatusCode::kResourceExhausted, "levels of nesting")) << use;
   }
-  EXPECT_OK(RenderHi(deep)) << "making and freeing it is no problem";
+  EXPECT_OK(RenderHi(deep)) << "creating and freeing the list needs no recursion";
   EXPECT_TRUE(Fails(RenderHi("{{ [1]|map('map', 'map', 'map') }}"), StatusCode::kInvalidArgument, "not iterable"));
 }
 
-TEST(ChatTemplateLimitsTest, NestingIsBoundedWhenParsed) {
+TEST(ChatTemplateLimitsTest, ParserBoundsNesting) {
   constexpr int kMany = 20'000;
   const std::string cases[] = {
       "{{ " + Repeated("(", kMany) + "1" + Repeated(")", kMany) + " }}",
@@ -96,7 +96,7 @@ TEST(ChatTemplateLimitsTest, NestingIsBoundedWhenParsed) {
   }
 }
 
-TEST(ChatTemplateLimitsTest, LongChainsThatDoNotNestAreFine) {
+TEST(ChatTemplateLimitsTest, LongChainsWithoutNestingAreAccepted) {
   ASSERT_OK_AND_ASSIGN(const std::string concatenated, RenderHi("{{ 'a'" + Repeated(" ~ 'a'", 5000) + " }}"));
   EXPECT_EQ(concatenated.size(), 5001u);
   ASSERT_OK_AND_ASSIGN(const std::string chosen,
@@ -104,7 +104,7 @@ TEST(ChatTemplateLimitsTest, LongChainsThatDoNotNestAreFine) {
   EXPECT_EQ(chosen, "x");
 }
 
-TEST(ChatTemplateLimitsTest, DeepInputsAreRefused) {
+TEST(ChatTemplateLimitsTest, DeeplyNestedInputsAreRefused) {
   TemplateValue deep;
   for (int i = 0; i < 5000; ++i) {
     TemplateValue::List list;
@@ -113,10 +113,10 @@ TEST(ChatTemplateLimitsTest, DeepInputsAreRefused) {
   }
   ChatTemplateInputs inputs;
   inputs.variables.emplace_back("deep", std::move(deep));
-  EXPECT_TRUE(Fails((*ChatTemplate::Parse("x"))->Render(inputs), StatusCode::kResourceExhausted, "nests"));
+  EXPECT_TRUE(Fails((*ChatTemplate::Parse("x"))->Render(inputs), StatusCode::kResourceExhausted, "levels of nesting"));
 }
 
-TEST(ChatTemplateLimitsTest, ALongConversationFits) {
+TEST(ChatTemplateLimitsTest, LongConversationStaysWithinTheLimits) {
   const auto parsed = *ChatTemplate::Parse(
       "{% set ns = namespace(text='') %}{% for m in messages %}{% if m.role == 'user' and m.content|trim %}"
       "{{- '<' + m.role + '>' + m.content|trim + '</>' }}{% endif %}{% endfor %}");

@@ -1,5 +1,5 @@
-// Templates of public models against what Python's jinja2 renders for each. The rows are not part of the repository:
-// BATON_SHARED says where they are.
+// Compares our renders of public models' chat templates with jinja2's renders. The expected rows are outside the
+// repository, in the folder BATON_SHARED.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -37,7 +37,7 @@ TemplateValue::List ListFromJson(const Json& json) {
   return list;
 }
 
-TEST(ChatTemplateModelsTest, EveryRowRendersAsExpected) {
+TEST(ChatTemplateModelsTest, RendersLikeJinja2) {
   const std::filesystem::path folder = testing::SharedFolder() / "chat_templates";
   if (!std::filesystem::exists(folder / "expected.json")) {
     GTEST_SKIP() << "no " << (folder / "expected.json") << "; set BATON_SHARED to the folder above chat_templates";

@@ -1,4 +1,4 @@
-// The template language. Expected results are what Python's jinja2 renders with Hugging Face's settings.
+// Tests the template language. Expected results are from Python's jinja2 with Hugging Face's settings.
 #include "text/chat/chat_template.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST(ChatTemplateTest, StringMethodsFollowPython) {
             "a True -a-b-c- 2 -005 It Is");
 }
 
-TEST(ChatTemplateTest, CaseIsUnicodes) {
+TEST(ChatTemplateTest, CaseMappingFollowsUnicode) {
   EXPECT_EQ(
       Render("{{ 'Straße ŉ ﬁ'.upper() }} {{ 'ΑΣ ΣΑΣ.'.lower() }} {{ 'İ'.lower()|length }} {{ 'ΐ'|upper|length }}"),
       "STRASSE ʼN FI ας σας. 2 3");
@@ -84,7 +84,7 @@ TEST(ChatTemplateTest, CaseIsUnicodes) {
       "True False True True False");
 }
 
-TEST(ChatTemplateTest, ReprEscapesWhatIsNotPrintable) {
+TEST(ChatTemplateTest, ReprEscapesCharactersThatAreNotPrintable) {
   EXPECT_EQ(Render("{{ ['é中😀', '\\x7f\\x85\\xa0\\xad', '\\u200b\\u2028\\u3000\\ue000', '\\U000e0001\\U0010ffff'] }}"),
             R"(['é中😀', '\x7f\x85\xa0\xad', '\u200b\u2028\u3000\ue000', '\U000e0001\U0010ffff'])");
   EXPECT_EQ(Render("{{ ['\\'\\n', '\"\\\\'] }}"), R"(["'\n", '"\\'])");
@@ -104,7 +104,7 @@ TEST(ChatTemplateTest, FiltersFollowJinja) {
             "xHELLO WORLDHeLlo World363");
 }
 
-TEST(ChatTemplateTest, ToJsonWritesAsPythonDoes) {
+TEST(ChatTemplateTest, ToJsonFollowsPythonsJsonDumps) {
   EXPECT_EQ(Render("{{ d|tojson }} {{ messages[1]|tojson }} {{ [true, none, 'a\"\\n']|tojson }}"),
             "{\"a\": 1, \"B\": 2.5, \"items\": null} {\"role\": \"user\", \"content\": \"Z\u00FCrich\"} "
             "[true, null, \"a\\\"\\n\"]");
@@ -121,7 +121,7 @@ TEST(ChatTemplateTest, TestsFollowJinja) {
       "False True True True True True True True True True");
 }
 
-TEST(ChatTemplateTest, LoopsKnowWhereTheyAre) {
+TEST(ChatTemplateTest, LoopsHaveTheVariableLoop) {
   EXPECT_EQ(
       Render("{% for x in xs %}{{ loop.index }}{{ loop.index0 }}{{ loop.revindex }}{{ loop.first }}{{ loop.last }}"
              "{{ loop.previtem }}{{ loop.nextitem }}{{ loop.cycle('a', 'b') }};{% endfor %}"),
@@ -136,14 +136,14 @@ TEST(ChatTemplateTest, LoopsKnowWhereTheyAre) {
             "023");
 }
 
-TEST(ChatTemplateTest, VariablesSetInALoopStayThereButNamespacesDoNot) {
+TEST(ChatTemplateTest, LoopsHaveTheirOwnScopeButCanChangeNamespaces) {
   EXPECT_EQ(Render("{% set a = 1 %}{% for x in xs %}{% set a = a + x %}{{ a }}{% endfor %}{{ a }}"), "4231");
   EXPECT_EQ(Render("{% set ns = namespace(a=1) %}{% for x in xs %}{% set ns.a = ns.a + x %}{% endfor %}{{ ns.a }}"),
             "7");
   EXPECT_EQ(Render("{% set a, b = 1, 2 %}{{ a }}{{ b }}{% set q %}<{{ a }}>{% endset %}{{ q }}"), "12<1>");
 }
 
-TEST(ChatTemplateTest, MacrosTakeDefaultsAndNames) {
+TEST(ChatTemplateTest, MacrosTakeDefaultAndNamedArguments) {
   EXPECT_EQ(
       Render("{% macro m(a, b=2, c=a) %}[{{ a }}{{ b }}{{ c }}]{% endmacro %}{{ m(1) }}{{ m(b=1, a=2) }}{{ m() }}"),
       "[121][212][2]");
@@ -151,7 +151,7 @@ TEST(ChatTemplateTest, MacrosTakeDefaultsAndNames) {
   EXPECT_EQ(Render("{% for i in range(2) %}{% macro z() %}{{ i }}{% endmacro %}{{ z() }}{% endfor %}"), "01");
 }
 
-TEST(ChatTemplateTest, WhitespaceFollowsTheTags) {
+TEST(ChatTemplateTest, TagsStripWhitespaceLikeJinja) {
   EXPECT_EQ(Render("  {# line #}\nx\n  {%- if s -%}  a  {%- endif -%}  \n y\n"),
             "x"
             "ay");
@@ -170,17 +170,17 @@ TEST(ChatTemplateTest, StringLiteralsHavePythonsEscapes) {
 TEST(ChatTemplateTest, GenerationBlocksRenderTheirBody) {
   EXPECT_EQ(Render("{% generation %}{{ s }}{% endgeneration %}"), "Hello World");
   EXPECT_EQ(Render("{% set s = 1 %}{% generation %}{{ s }}{% set s = 2 %}{{ s }}{% endgeneration %}{{ s }}"), "121")
-      << "what is set within stays within";
+      << "a generation block has its own scope";
 }
 
-TEST(ChatTemplateTest, TheClockIsTheCallers) {
+TEST(ChatTemplateTest, StrftimeNowUsesTheCallersTime) {
   EXPECT_EQ(Render("{{ strftime_now('%d %b %Y') }}"), "26 Jul 2024");
   EXPECT_EQ(Render("{{ strftime_now('%H:%M:%S.%f [%Z%z] 100%% %%Z') }}"), "00:00:00.000000 [] 100% %Z");
 }
 
 TEST(ChatTemplateTest, ToolsAreNoneUnlessGiven) { EXPECT_EQ(Render("{{ tools is none }}{{ bos_token }}"), "True<s>"); }
 
-TEST(ChatTemplateTest, WhatTheTemplateRaisesIsTheWholeMessage) {
+TEST(ChatTemplateTest, RaiseExceptionGivesItsMessageUnchanged) {
   const auto result = TryRender("{{ raise_exception('No ' ~ 'system role') }}");
   EXPECT_EQ(result.status(), absl::InvalidArgumentError("No system role"));
 }
@@ -217,7 +217,7 @@ TEST(ChatTemplateTest, SyntaxErrorsNameTheLine) {
   EXPECT_TRUE(Fails(ChatTemplate::Parse("a\xFF"), StatusCode::kInvalidArgument, "invalid UTF-8 at byte 1"));
 }
 
-TEST(ChatTemplateTest, WhatWeLackIsRefusedWhenParsed) {
+TEST(ChatTemplateTest, ParserRefusesUnsupportedFeatures) {
   const struct {
     const char* source;
     const char* name;
@@ -242,7 +242,7 @@ TEST(ChatTemplateTest, WhatWeLackIsRefusedWhenParsed) {
   }
 }
 
-TEST(ChatTemplateTest, WhatChangesAListOrDictIsForbiddenWhenItIsCalled) {
+TEST(ChatTemplateTest, CallingAMethodThatChangesAListOrDictFails) {
   EXPECT_EQ(Render("{% if false %}{{ [].append(1) }}{% endif %}x"), "x");
   for (const auto& [source, what] : {std::pair("{{ [].append(1) }}", "'append' of 'list'"),
                                      {"{% set _ = {'a': 1}.pop('a') %}", "'pop' of 'dict'"}}) {
@@ -250,7 +250,7 @@ TEST(ChatTemplateTest, WhatChangesAListOrDictIsForbiddenWhenItIsCalled) {
   }
 }
 
-TEST(ChatTemplateTest, FormatOfText) {
+TEST(ChatTemplateTest, FormatFillsInArguments) {
   EXPECT_EQ(Render("{{ '<{}|{{}}|{}>'.format(1, none) }}"), "<1|{}|None>");
   EXPECT_EQ(Render("{{ '{1}{0}{a}'.format('x', 'y', a=[1]) }}{{ ''.format() }}"), "yx[1]");
   for (const char* source : {"{{ '{}'.format() }}", "{{ '{2}'.format(1) }}", "{{ '{a}'.format(1) }}",
@@ -259,19 +259,19 @@ TEST(ChatTemplateTest, FormatOfText) {
   }
 }
 
-TEST(ChatTemplateTest, FormatsThatAreNotSupported) {
+TEST(ChatTemplateTest, UnsupportedFormatFieldsAreRefused) {
   for (const std::string field : {"{:>5}", "{0!r}", "{a.b}", "{a[0]}", "{:.2f}"}) {
     const auto parsed = ChatTemplate::Parse("\n{{ '{}{{ " + field + "'.format(1, 2, a=3) }}");
     EXPECT_TRUE(Fails(parsed, StatusCode::kUnimplemented, "line 2")) << field;
     EXPECT_TRUE(Fails(parsed, StatusCode::kUnimplemented, "the format '" + field + "'"));
-    EXPECT_EQ(Render("{{ '" + field + "' }}"), field) << "text that is no format";
+    EXPECT_EQ(Render("{{ '" + field + "' }}"), field) << "a string on which format() is not called";
   }
-  // What is put together while rendering is found then.
+  // The parser cannot see a format that is computed at run time.
   EXPECT_TRUE(Fails((*ChatTemplate::Parse("{{ ('{:>' ~ '5}').format(1) }}"))->Render({}), StatusCode::kUnimplemented,
                     "the format '{:>5}' is not supported"));
 }
 
-TEST(ChatTemplateTest, FiltersThatGoThroughNothing) {
+TEST(ChatTemplateTest, MapAndSelectTreatFalseValuesAsEmpty) {
   EXPECT_EQ(Render("{{ none|selectattr('a')|list }}{{ x|map('upper')|list }}{{ ''|reject('odd')|list }}"), "[][][]");
 }
 

@@ -1,0 +1,211 @@
+// Parses the parts that follow a primary expression: attributes, subscripts, calls, filters and tests.
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "common/status_macros.h"
+#include "common/strings.h"
+#include "text/jinja/make_expr.h"
+#include "text/jinja/parser.h"
+
+namespace baton::jinja {
+namespace {
+
+// Returns the value of a string literal, or null for any other expression.
+const std::string* TextOf(const Expr& expr) {
+  const auto* literal = std::get_if<Literal>(&expr.node);
+  return literal == nullptr ? nullptr : std::get_if<std::string>(&literal->value);
+}
+
+// Filters such as map take the name of another filter or test: the index of that argument, or -1.
+struct NestedNames {
+  int filter = -1;
+  int test = -1;
+};
+
+NestedNames NamesIn(std::string_view filter) {
+  if (filter == "map") return {.filter = 0};
+  if (filter == "select" || filter == "reject") return {.test = 0};
+  if (filter == "selectattr" || filter == "rejectattr") return {.test = 1};
+  return {};
+}
+
+}  // namespace
+
+absl::StatusOr<ExprPtr> Parser::ParsePostfix(ExprPtr expr) {
+  while (true) {
+    if (AtOperator(".")) {
+      BATON_ASSIGN_OR_RETURN(expr, ParseAttribute(std::move(expr)));
+    } else if (AtOperator("[")) {
+      BATON_ASSIGN_OR_RETURN(expr, ParseSubscript(std::move(expr)));
+    } else if (AtOperator("(")) {
+      BATON_ASSIGN_OR_RETURN(expr, ParseCall(std::move(expr)));
+    } else {
+      return expr;
+    }
+  }
+}
+
+absl::StatusOr<ExprPtr> Parser::ParseFiltersAndTests(ExprPtr expr) {
+  while (true) {
+    if (AtOperator("|")) {
+      const int line = Take().line;
+      BATON_ASSIGN_OR_RETURN(ApplyFilter filter, ParseFilter());
+      filter.input = std::move(expr);
+      const int depth = std::max(DepthOf(filter.input), DepthOf(filter.arguments));
+      BATON_ASSIGN_OR_RETURN(expr, MakeExpr(line, depth, std::move(filter)));
+    } else if (AtName("is")) {
+      BATON_ASSIGN_OR_RETURN(expr, ParseTest(std::move(expr)));
+    } else if (AtOperator("(")) {
+      BATON_ASSIGN_OR_RETURN(expr, ParseCall(std::move(expr)));
+    } else {
+      return expr;
+    }
+  }
+}
+
+absl::StatusOr<ExprPtr> Parser::ParseAttribute(ExprPtr object) {
+  const int line = Take().line;
+  const int depth = DepthOf(object);
+  if (Peek().kind == TokenKind::kInteger) {
+    BATON_ASSIGN_OR_RETURN(ExprPtr key, MakeExpr(line, 0, Literal{Take().integer}));
+    return MakeExpr(line, depth, Item{std::move(object), std::move(key)});
+  }
+  BATON_ASSIGN_OR_RETURN(std::string name, TakeAnyName("an attribute"));
+  fields_.insert(name);
+  return MakeExpr(line, depth, Attribute{std::move(object), std::move(name)});
+}
+
+absl::StatusOr<ExprPtr> Parser::ParseSubscript(ExprPtr object) {
+  const int line = Take().line;
+  ExprPtr key;
+  if (!AtOperator(":")) {
+    BATON_ASSIGN_OR_RETURN(key, ParseExpression());
+    if (TakeOperator("]")) {
+      const int depth = std::max(DepthOf(object), DepthOf(key));
+      return MakeExpr(line, depth, Item{std::move(object), std::move(key)});
+    }
+    if (AtOperator(",")) return Unsupported(line, "a subscript with several keys");
+  }
+  return ParseSliceFrom(line, std::move(object), std::move(key));
+}
+
+absl::StatusOr<ExprPtr> Parser::ParseSliceFrom(int line, ExprPtr object, ExprPtr start) {
+  Slice slice{.object = std::move(object), .start = std::move(start), .stop = nullptr, .step = nullptr};
+  BATON_RETURN_IF_ERROR(ExpectOperator(":"));
+  if (!AtOperator(":") && !AtOperator("]")) {
+    BATON_ASSIGN_OR_RETURN(slice.stop, ParseExpression());
+  }
+  if (TakeOperator(":") && !AtOperator("]")) {
+    BATON_ASSIGN_OR_RETURN(slice.step, ParseExpression());
+  }
+  BATON_RETURN_IF_ERROR(ExpectOperator("]"));
+  const int depth = std::max({DepthOf(slice.object), DepthOf(slice.start), DepthOf(slice.stop), DepthOf(slice.step)});
+  return MakeExpr(line, depth, std::move(slice));
+}
+
+absl::StatusOr<ExprPtr> Parser::ParseCall(ExprPtr callee) {
+  const int line = Peek().line;
+  BATON_RETURN_IF_ERROR(CheckCallee(line, *callee));
+  BATON_ASSIGN_OR_RETURN(ArgumentExprs arguments, ParseArguments());
+  const int depth = std::max(DepthOf(callee), DepthOf(arguments));
+  return MakeExpr(line, depth, Call{std::move(callee), std::move(arguments)});
+}
+
+absl::Status Parser::CheckCallee(int line, const Expr& callee) const {
+  if (const auto* attribute = std::get_if<Attribute>(&callee.node)) {
+    if (!IsMethodName(attribute->name)) return Unsupported(line, Concat("the method '", attribute->name, "'"));
+    if (const std::string* text = TextOf(*attribute->object); text != nullptr && attribute->name == "format") {
+      const std::string_view field = UnsupportedFormatField(*text);
+      if (!field.empty()) return Unsupported(line, Concat("the format '{", field, "}'"));
+    }
+  } else if (const auto* name = std::get_if<Name>(&callee.node)) {
+    if (name->name == "loop") return Unsupported(line, "a recursive loop");
+    if (IsUnsupportedFunction(name->name)) return Unsupported(line, Concat("the function '", name->name, "'"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ArgumentExprs> Parser::ParseArguments() {
+  BATON_RETURN_IF_ERROR(ExpectOperator("("));
+  ArgumentExprs arguments;
+  bool first = true;
+  while (!AtOperator(")")) {
+    if (!first) BATON_RETURN_IF_ERROR(ExpectOperator(","));
+    first = false;
+    if (AtOperator(")")) break;
+    if (AtOperator("*") || AtOperator("**")) return Unsupported(Peek().line, "unpacking arguments");
+    const bool is_named =
+        Peek().kind == TokenKind::kName && Peek(1).kind == TokenKind::kOperator && Peek(1).text == "=";
+    if (is_named) {
+      std::string name = Take().text;
+      Take();
+      BATON_ASSIGN_OR_RETURN(ExprPtr value, ParseExpression());
+      arguments.named.emplace_back(std::move(name), std::move(value));
+    } else {
+      if (!arguments.named.empty()) return Unexpected("a named argument, because the previous argument is named");
+      BATON_ASSIGN_OR_RETURN(ExprPtr value, ParseExpression());
+      arguments.positional.push_back(std::move(value));
+    }
+  }
+  Take();
+  return arguments;
+}
+
+absl::StatusOr<ApplyFilter> Parser::ParseFilter() {
+  const int line = Peek().line;
+  ApplyFilter filter;
+  BATON_ASSIGN_OR_RETURN(filter.name, TakeAnyName("a filter"));
+  filter.filter = FindFilter(filter.name);
+  if (filter.filter == nullptr) return Unsupported(line, Concat("the filter '", filter.name, "'"));
+  if (AtOperator("(")) {
+    BATON_ASSIGN_OR_RETURN(filter.arguments, ParseArguments());
+  }
+  BATON_RETURN_IF_ERROR(CheckNamesIn(line, filter));
+  return filter;
+}
+
+absl::Status Parser::CheckNamesIn(int line, const ApplyFilter& filter) const {
+  const auto name_at = [&](int position) -> const std::string* {
+    if (position < 0 || filter.arguments.positional.size() <= static_cast<size_t>(position)) return nullptr;
+    return TextOf(*filter.arguments.positional[position]);
+  };
+  const NestedNames names = NamesIn(filter.name);
+  if (const std::string* name = name_at(names.filter); name != nullptr && FindFilter(*name) == nullptr) {
+    return Unsupported(line, Concat("the filter '", *name, "'"));
+  }
+  if (const std::string* name = name_at(names.test); name != nullptr && FindTest(*name) == nullptr) {
+    return Unsupported(line, Concat("the test '", *name, "'"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ExprPtr> Parser::ParseTest(ExprPtr input) {
+  const int line = Take().line;
+  const bool negated = TakeName("not");
+  ApplyTest test;
+  BATON_ASSIGN_OR_RETURN(test.name, TakeAnyName("a test"));
+  test.test = FindTest(test.name);
+  if (test.test == nullptr) return Unsupported(line, Concat("the test '", test.name, "'"));
+  const TokenKind next = Peek().kind;
+  if (AtOperator("(")) {
+    BATON_ASSIGN_OR_RETURN(test.arguments, ParseArguments());
+  } else if (next == TokenKind::kString || next == TokenKind::kInteger || next == TokenKind::kFloat ||
+             AtOperator("[") || AtOperator("{") ||
+             (next == TokenKind::kName && !AtName("else") && !AtName("or") && !AtName("and"))) {
+    // A single argument needs no parentheses: "x is divisibleby 3".
+    if (AtName("is")) return SyntaxError(line, "tests cannot be chained with 'is'");
+    BATON_ASSIGN_OR_RETURN(ExprPtr argument, ParsePrimary());
+    BATON_ASSIGN_OR_RETURN(argument, ParsePostfix(std::move(argument)));
+    test.arguments.positional.push_back(std::move(argument));
+  }
+  test.input = std::move(input);
+  const int depth = std::max(DepthOf(test.input), DepthOf(test.arguments));
+  BATON_ASSIGN_OR_RETURN(ExprPtr expr, MakeExpr(line, depth, std::move(test)));
+  if (!negated) return expr;
+  return MakeExpr(line, depth + 1, Unary{UnaryOp::kNot, std::move(expr)});
+}
+
+}  // namespace baton::jinja
