@@ -1,4 +1,4 @@
-// What a chat template is given: data like JSON's, which the caller builds from a request.
+// A TemplateValue is a JSON-like value that a caller passes to a chat template.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace baton {
 class TemplateValue {
  public:
   using List = std::vector<TemplateValue>;
-  using Dict = std::vector<std::pair<std::string, TemplateValue>>;  // in order; keys are unique
+  using Dict = std::vector<std::pair<std::string, TemplateValue>>;  // in insertion order; keys are unique
 
   TemplateValue() = default;  // none
   TemplateValue(bool value) : data_(value) {}

@@ -7,10 +7,10 @@
 namespace baton {
 namespace {
 
-// The bytes that may follow a lead byte, from table 3-7 of the Unicode standard. Only the second byte's range depends
-// on the lead.
+// The length of a code point and the range of its second byte, by lead byte (table 3-7 of the Unicode standard). Later
+// bytes are always 0x80 to 0xBF.
 struct Lead {
-  int length = 0;
+  int length = 0;  // 0 for a byte that is no lead byte
   unsigned char second_low = 0x80;
   unsigned char second_high = 0xBF;
 };

@@ -1,7 +1,7 @@
-// UTF-8: validation, repair and code points.
+// Validates, repairs and decodes UTF-8. Pure functions.
 //
-// Repair replaces each maximal invalid part with U+FFFD, as the Unicode standard recommends and as the decoders of
-// browsers and of Rust's standard library do.
+// Repair replaces each maximal invalid part with U+FFFD, as the Unicode standard recommends; browsers and Rust's
+// standard library do the same.
 #pragma once
 
 #include <cstddef>
@@ -12,38 +12,38 @@ namespace baton {
 
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
-// What stands at the start of some bytes.
+// The first unit of a byte string.
 struct Utf8Unit {
   enum Kind : unsigned char {
-    kCodePoint,   // a whole code point
-    kInvalid,     // bytes that no code point starts with
-    kIncomplete,  // all that is left, and the start of a code point
+    kCodePoint,   // a complete code point
+    kInvalid,     // a maximal invalid part
+    kIncomplete,  // the byte string ends within a code point
   };
   Kind kind;
-  unsigned char length;  // in bytes; of kInvalid, the maximal part that one U+FFFD replaces
-  char32_t code_point;   // of kCodePoint only
+  unsigned char length;  // in bytes
+  char32_t code_point;   // set for kCodePoint only
 };
 
-// `bytes` is not empty.
+// `bytes` must not be empty.
 Utf8Unit ReadUtf8(std::string_view bytes);
 
-// The length of the longest valid prefix.
+// Returns the length of the longest valid prefix.
 size_t ValidUtf8Prefix(std::string_view bytes);
 
-// `text` itself when it is valid, otherwise its repaired copy in `storage`.
+// Returns `text` when it is valid, otherwise a repaired copy in `storage`.
 std::string_view RepairUtf8(std::string_view text, std::string& storage);
 
-// Appends `bytes` to `out`, repaired. What may be the start of a code point at the end of `bytes` is left out; returns
-// how many bytes were consumed.
+// Appends `bytes` to `out`, repaired, but leaves out an incomplete code point at the end. Returns the number of bytes
+// consumed.
 size_t AppendRepairedUtf8(std::string_view bytes, std::string& out);
 
-// Of valid text.
+// `text` must be valid UTF-8.
 size_t CountCodePoints(std::string_view text);
 
 // The Unicode property White_Space.
 bool IsWhiteSpace(char32_t code_point);
 
-// Appends `code_point`, which is a Unicode scalar value.
+// `code_point` must be a Unicode scalar value.
 void AppendUtf8(char32_t code_point, std::string& out);
 
 }  // namespace baton

@@ -32,7 +32,7 @@ void ReadEosTokens(JsonFields& fields, std::vector<TokenId>& ids) {
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
 }
 
-// Reads into `value` only what the file has.
+// Sets `value` only when the file has the field.
 template <typename T, typename Read>
 void ReadOptional(const JsonFields& fields, std::string_view name, std::optional<T>& value, Read read) {
   if (fields.Find(name) == nullptr) return;

@@ -1,4 +1,4 @@
-// What a model's generation_config.json says about how to sample from it.
+// The sampling defaults of a model, from generation_config.json.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@
 
 namespace baton {
 
-// A field that the file leaves out is empty: the server's own default holds.
+// A field that the file lacks is empty; then the server's default applies.
 struct GenerationConfig {
-  std::vector<TokenId> eos_token_ids;  // sorted, each once
+  std::vector<TokenId> eos_token_ids;  // sorted, without duplicates
   std::optional<TokenId> bos_token_id;
   std::optional<bool> do_sample;  // false: greedy unless a request says otherwise
   std::optional<double> temperature;
@@ -22,7 +22,7 @@ struct GenerationConfig {
   std::optional<double> repetition_penalty;
 };
 
-// From the text of generation_config.json; an empty text (no such file) is an empty config. INVALID_ARGUMENT names
+// Parses the text of generation_config.json. An empty text (no such file) gives an empty config. INVALID_ARGUMENT names
 // `origin`, the field and what was expected.
 absl::StatusOr<GenerationConfig> ParseGenerationConfig(std::string_view json, std::string_view origin);
 

@@ -18,7 +18,7 @@ constexpr char kGenerationConfig[] = "generation_config.json";
 constexpr char kChatTemplate[] = "chat_template.jinja";
 constexpr char kToolTemplate[] = "additional_chat_templates/tool_use.jinja";
 
-// The file wins over all of the config's.
+// As in Hugging Face's transformers, template files override the templates of tokenizer_config.json.
 PromptTemplates LoadTemplates(const AssetFiles& files, const TokenizerConfig& config) {
   const std::string_view chat = FileOrEmpty(files, kChatTemplate);
   const std::string_view tool_use = FileOrEmpty(files, kToolTemplate);
@@ -33,8 +33,8 @@ PromptTemplates LoadTemplates(const AssetFiles& files, const TokenizerConfig& co
 absl::StatusOr<std::shared_ptr<const ModelAssets>> ModelAssets::Build(const std::string& fingerprint,
                                                                       const AssetFiles& files) {
   if (const std::string actual = AssetsFingerprint(files); actual != fingerprint) {
-    return absl::DataLossError(Concat("model assets: fingerprint ", fingerprint, " announced, ", actual, " received (",
-                                      files.size(), " files)"));
+    return absl::DataLossError(
+        Concat("model assets (", files.size(), " files): expected fingerprint ", fingerprint, ", got ", actual));
   }
   auto assets = std::make_shared<ModelAssets>();
   assets->fingerprint = fingerprint;

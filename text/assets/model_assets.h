@@ -1,5 +1,5 @@
-// What turns a request into tokens and tokens into an answer: a model's tokenizer, chat template and sampling defaults.
-// Workers deliver the files to the router, by fingerprint; tools read them from the model.
+// A model's tokenizer, chat templates and sampling defaults, built from its asset files. Routers get these files from
+// workers, tools read them from the model.
 //
 // Immutable after Build, so thread-safe.
 #pragma once
@@ -27,13 +27,13 @@ struct ModelAssets {
   std::vector<TokenId> end_tokens;  // sorted
   SpecialTokens special_tokens;
 
-  // DATA_LOSS when the files do not have that fingerprint; else what the parsers of the files say. A chat template that
-  // is absent or not supported only disables chat.
+  // DATA_LOSS when the fingerprint of `files` is not `fingerprint`. Other errors come from the parsers of the files. An
+  // absent or unsupported chat template is no error; then RenderChat fails.
   static absl::StatusOr<std::shared_ptr<const ModelAssets>> Build(const std::string& fingerprint,
                                                                   const AssetFiles& files);
 
-  // The prompt of a conversation, as PromptTemplates::Render says; it is to be tokenized without special tokens, which
-  // it has itself.
+  // Returns the prompt for a conversation; see PromptTemplates::Render for errors. Encode the prompt without adding
+  // special tokens: the template has already added them.
   absl::StatusOr<std::string> RenderChat(const Conversation& conversation, std::string_view origin) const;
 };
 

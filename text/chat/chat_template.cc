@@ -13,7 +13,7 @@
 namespace baton {
 namespace {
 
-// Strings are not copied: `text` outlives the render.
+// Does not copy valid strings: `text` must outlive the render.
 absl::StatusOr<jinja::Value> Import(jinja::Heap& heap, std::string_view text) {
   if (ValidUtf8Prefix(text) == text.size()) return jinja::Value::String(text);
   std::string repaired;

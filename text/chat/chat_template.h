@@ -1,8 +1,8 @@
-// Renders conversations with a model's chat template (Jinja, as Hugging Face uses it: trim_blocks, lstrip_blocks, loop
-// controls, raise_exception, strftime_now, a plain tojson).
+// Renders conversations with a model's chat template. The language is Jinja with Hugging Face's settings: trim_blocks,
+// lstrip_blocks, loop controls, raise_exception, strftime_now, and tojson without HTML escapes.
 //
-// Immutable after Parse, so thread-safe. A template is data from outside: it cannot loop for ever, use unbounded memory
-// or reach anything but its inputs.
+// Templates are untrusted: time and memory are bounded, and a template sees only its inputs. Immutable after Parse, so
+// thread-safe.
 #pragma once
 
 #include <memory>
@@ -16,31 +16,31 @@
 
 namespace baton {
 
-// All that a template can see.
+// The variables that a template can read.
 struct ChatTemplateInputs {
   TemplateValue::List messages;  // dicts with role, content, tool_calls, ...
-  TemplateValue::List tools;     // empty: the template sees none
+  TemplateValue::List tools;     // if empty, the variable is None
   std::string bos_token;
   std::string eos_token;
-  TemplateValue::Dict more_special_tokens;  // by name
+  TemplateValue::Dict more_special_tokens;  // by variable name
   bool add_generation_prompt = true;
-  TemplateValue::Dict variables;  // more of them, by name; they replace those above
-  absl::Time now = absl::Now();   // what strftime_now formats, in the local time zone
+  TemplateValue::Dict variables;  // further variables by name; they override the fields above
+  absl::Time now = absl::Now();   // the result of strftime_now, in the local time zone
 };
 
 class ChatTemplate {
  public:
-  // UNIMPLEMENTED names a construct that is not supported, INVALID_ARGUMENT a syntax error; both with the line.
+  // UNIMPLEMENTED names an unsupported construct, INVALID_ARGUMENT a syntax error. Both name the line.
   static absl::StatusOr<std::unique_ptr<ChatTemplate>> Parse(std::string_view source);
   virtual ~ChatTemplate() = default;
 
-  // INVALID_ARGUMENT carries exactly what the template itself raised, or what went wrong and the line;
-  // RESOURCE_EXHAUSTED a limit that it hit. Invalid UTF-8 in the inputs becomes U+FFFD.
+  // INVALID_ARGUMENT: the text that the template passed to raise_exception, unchanged, or an error with its line.
+  // RESOURCE_EXHAUSTED: the render hit a limit (jinja/heap.h). Invalid UTF-8 in the inputs becomes U+FFFD.
   virtual absl::StatusOr<std::string> Render(const ChatTemplateInputs& inputs) const = 0;
 
-  // Whether the template speaks anywhere of a variable of that name, other than one of a loop, a macro or a function.
+  // Returns whether the template mentions a variable `name` that it does not define itself (in a loop or macro).
   virtual bool ReadsVariable(std::string_view name) const = 0;
-  // Whether it speaks of a field of that name, as an attribute or in a string.
+  // Returns whether the template mentions `name` as an attribute or as a string literal, which may be a key.
   virtual bool ReadsField(std::string_view name) const = 0;
 };
 

@@ -48,7 +48,7 @@ absl::StatusOr<Dict> TurnDict(const ChatTurn& turn, const TemplateDialect& diale
     return absl::InvalidArgumentError(Concat(place, ".role: empty; expected a role that the model's template knows"));
   }
   if (turn.content && !turn.content_parts.empty()) {
-    return absl::InvalidArgumentError(Concat(place, ".content_parts: expected no content beside them"));
+    return absl::InvalidArgumentError(Concat(place, ": expected content or content_parts, got both"));
   }
   Dict dict{{"role", turn.role}, {"content", ContentValue(turn, dialect.ContentOf(turn.role))}};
   if (turn.reasoning_content) dict.emplace_back("reasoning_content", *turn.reasoning_content);
@@ -69,7 +69,7 @@ absl::StatusOr<Dict> TurnDict(const ChatTurn& turn, const TemplateDialect& diale
 absl::StatusOr<Dict> ToolDict(const ToolDefinition& tool, std::string_view place) {
   if (!tool.definition_json.empty()) {
     if (!tool.name.empty() || !tool.description.empty() || !tool.parameters_json_schema.empty()) {
-      return absl::InvalidArgumentError(Concat(place, ".definition_json: expected no other field beside it"));
+      return absl::InvalidArgumentError(Concat(place, ": expected definition_json or other fields, got both"));
     }
     return TemplateDictFromJson(tool.definition_json, Concat(place, ".definition_json"));
   }
@@ -84,7 +84,7 @@ absl::StatusOr<Dict> ToolDict(const ToolDefinition& tool, std::string_view place
   return Dict{{"type", "function"}, {"function", std::move(function)}};
 }
 
-// Reads the fields of OpenAI's messages. The first error sticks.
+// Reads the JSON of OpenAI's API. Keeps the first error; the caller checks status() at the end.
 class Reader {
  public:
   explicit Reader(std::string_view origin) : origin_(origin) {}
@@ -123,7 +123,7 @@ class Reader {
     }
   }
 
-  // A field that is null counts as absent.
+  // A null field counts as absent.
   static const Json* Find(const Json& object, const char* name) {
     const auto it = object.find(name);
     return it == object.end() || it->is_null() ? nullptr : &*it;
@@ -138,7 +138,7 @@ class Reader {
     return std::nullopt;
   }
 
-  // As other servers take them, too: chat_template_kwargs over the two that have a field of their own.
+  // chat_template_kwargs overrides `documents` and `add_generation_prompt`, as in vLLM.
   Json TemplateArguments(const Json& json) {
     Json arguments = Json::object();
     if (const Json* documents = Find(json, "documents")) {
@@ -159,17 +159,17 @@ class Reader {
     return arguments;
   }
 
-  // What a message says that nothing here would read.
+  // Refuses fields that Message() would silently drop, unless they are null or empty.
   void CheckKnown(const Json& message, const std::string& place) {
     constexpr const char* kKnown[] = {"role",         "content", "reasoning_content", "reasoning", "tool_calls",
                                       "tool_call_id", "name"};
     for (const auto& [name, value] : message.items()) {
       if (std::find(std::begin(kKnown), std::end(kKnown), name) != std::end(kKnown)) continue;
       const bool is_empty = value.is_string() ? value.get_ref<const std::string&>().empty() : value.empty();
-      if (is_empty) continue;  // null is, too
+      if (is_empty) continue;
       if (status_.ok()) {
         status_ = absl::InvalidArgumentError(
-            Concat(origin_, ": ", place, ".", name, ": not known; expected ", absl::StrJoin(kKnown, ", ")));
+            Concat(origin_, ": ", place, ".", name, ": unknown field; expected one of ", absl::StrJoin(kKnown, ", ")));
       }
     }
   }
@@ -177,8 +177,9 @@ class Reader {
   std::string TextPart(const Json& json, const std::string& place) {
     const Json* type = json.is_object() ? Find(json, "type") : nullptr;
     const std::optional<std::string> text = json.is_object() ? Text(json, "text", place) : std::nullopt;
-    if (type == nullptr || *type != "text" || !text)
-      Expected(place, R"({"type": "text", "text": ...}; no other part is supported)");
+    if (type == nullptr || *type != "text" || !text) {
+      Expected(place, R"({"type": "text", "text": ...}; other parts are not supported)");
+    }
     return text.value_or("");
   }
 
@@ -247,7 +248,7 @@ class Reader {
 };
 
 absl::StatusOr<Json> ParseOrdered(std::string_view text, std::string_view origin) {
-  BATON_RETURN_IF_ERROR(TemplateValueFromJson(text, origin).status());  // its limits hold here, too
+  BATON_RETURN_IF_ERROR(TemplateValueFromJson(text, origin).status());  // applies the limits of template_json.h
   return Json::parse(text, nullptr, /*allow_exceptions=*/false);
 }
 

@@ -10,10 +10,10 @@ namespace {
 
 absl::Status Unseen(std::string_view place, std::string_view what) {
   return absl::InvalidArgumentError(
-      Concat(place, ": the model's chat template does not look at ", what, "; leave it out"));
+      Concat(place, ": expected no value, because the model's chat template does not look at ", what));
 }
 
-// What a request sets that the template does not look at would be lost without a word.
+// Refuses parts of a conversation that the template would silently ignore.
 absl::Status CheckSeen(const ChatTemplate& source, const Conversation& conversation, const ChatTemplateInputs& inputs,
                        std::string_view origin) {
   if (!inputs.tools.empty() && !source.ReadsVariable("tools")) return Unseen(Concat(origin, ".tools"), "tools");
@@ -30,9 +30,11 @@ absl::Status CheckSeen(const ChatTemplate& source, const Conversation& conversat
   for (const auto& [name, value] : inputs.variables) {
     const std::string place = Concat(origin, ".template_arguments_json: ", name);
     for (const char* reserved : {"messages", "tools", "bos_token", "eos_token"}) {
-      if (name == reserved) return absl::InvalidArgumentError(Concat(place, ": is no argument; leave it out"));
+      if (name == reserved) {
+        return absl::InvalidArgumentError(Concat(place, ": expected no value, because Baton sets this variable"));
+      }
     }
-    if (name != "add_generation_prompt" && !source.ReadsVariable(name)) return Unseen(place, "it");
+    if (name != "add_generation_prompt" && !source.ReadsVariable(name)) return Unseen(place, "this argument");
   }
   return absl::OkStatus();
 }

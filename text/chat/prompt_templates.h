@@ -1,4 +1,4 @@
-// A model's chat templates: the one for conversations and, when the model has one, that for conversations with tools.
+// A model's chat templates: a template for conversations and optionally a second template for conversations with tools.
 //
 // Immutable, so thread-safe.
 #pragma once
@@ -15,31 +15,31 @@
 
 namespace baton {
 
-// A model's, as its templates see them.
+// A model's special tokens, for use in templates.
 struct SpecialTokens {
-  std::string bos;  // empty: none
-  std::string eos;  // likewise
+  std::string bos;  // empty when the model has none
+  std::string eos;  // empty when the model has none
   TemplateValue::Dict more = {};
 };
 
 class PromptTemplates {
  public:
   PromptTemplates() : PromptTemplates("", "") {}
-  // Empty: there is none. What is not supported fails when it is wanted.
+  // An empty text means that the model lacks the template. A template that does not parse makes Render fail.
   PromptTemplates(std::string_view chat, std::string_view tool_use);
 
-  // NOT_FOUND when the model has none; else what of the first one that cannot be used is not supported, with its line.
+  // NOT_FOUND when the model has no chat template. Otherwise the parse error of the first template that has one, or OK.
   const absl::Status& status() const { return chat_.status.ok() && has_tool_use_ ? tool_use_.status : chat_.status; }
 
-  // The prompt. `origin` names the conversation in errors: INVALID_ARGUMENT for what is wrong with it, for what the
-  // template would not look at - tools, calls, reasoning, arguments - and for what the template raises;
-  // RESOURCE_EXHAUSTED for a limit of the template.
+  // Returns the prompt. `origin` names the conversation in errors. RESOURCE_EXHAUSTED when the template hits a limit.
+  // INVALID_ARGUMENT when the conversation is invalid or the template raises an error. INVALID_ARGUMENT also when the
+  // template would silently ignore tools, tool calls, reasoning or an argument of the conversation.
   absl::StatusOr<std::string> Render(const Conversation& conversation, const SpecialTokens& special_tokens,
                                      std::string_view origin) const;
 
  private:
   struct Loaded {
-    std::unique_ptr<const ChatTemplate> source;  // null: `status` says why
+    std::unique_ptr<const ChatTemplate> source;  // null unless `status` is OK
     absl::Status status;
     TemplateDialect dialect;
   };

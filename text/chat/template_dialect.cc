@@ -11,13 +11,13 @@ namespace {
 
 const ToolCall kCall{.id = "call00000", .name = "tool", .arguments_json = R"({"needle": "hay"})"};
 
-// Empty when it fails.
-std::string RenderOr(const ChatTemplate& source, const Conversation& conversation, const TemplateDialect& dialect) {
+std::string RenderOrEmpty(const ChatTemplate& source, const Conversation& conversation,
+                          const TemplateDialect& dialect) {
   const auto inputs = TemplateInputs(conversation, dialect, "");
   return inputs.ok() ? source.Render(*inputs).value_or("") : "";
 }
 
-// A short conversation that ends soon after a message of `role`.
+// The shortest conversation in which templates accept `turn`.
 Conversation WithTurn(const ChatTurn& turn) {
   const ChatTurn user{.role = "user", .content = "Call it."};
   if (turn.role == "user") return {.messages = {turn}};
@@ -26,7 +26,8 @@ Conversation WithTurn(const ChatTurn& turn) {
   return {.messages = {user, {.role = "assistant", .content = "", .tool_calls = {kCall}}, turn}};
 }
 
-// Whether all `texts` show in `prompt`, in order, and not as Python or JSON writes a list of parts.
+// Returns whether all `texts` occur in `prompt`, in order. Returns false when the template printed the list of parts
+// instead of the texts, with Python's str() or tojson.
 bool Shows(std::string_view prompt, const std::vector<std::string>& texts) {
   size_t from = 0;
   for (const std::string& text : texts) {
@@ -38,7 +39,7 @@ bool Shows(std::string_view prompt, const std::vector<std::string>& texts) {
          prompt.find(Concat("\"text\": \"", texts[0])) == std::string_view::npos;
 }
 
-// `dialect` has the forms of the other roles in the conversation.
+// `dialect` must have the forms of the other roles in WithTurn's conversation.
 ContentForm FindContentForm(const ChatTemplate& source, std::string_view role, TemplateDialect dialect) {
   const std::vector<std::string> texts = {"needle-1", "needle-2"};
   ChatTurn turn{.role = std::string(role), .content = texts[0]};
@@ -47,18 +48,18 @@ ContentForm FindContentForm(const ChatTemplate& source, std::string_view role, T
     turn.name = kCall.name;
   }
   dialect.content[turn.role] = ContentForm::kTextOrParts;
-  const bool text = Shows(RenderOr(source, WithTurn(turn), dialect), {texts[0]});
+  const bool takes_text = Shows(RenderOrEmpty(source, WithTurn(turn), dialect), {texts[0]});
   turn.content = std::nullopt;
   turn.content_parts = texts;
-  if (Shows(RenderOr(source, WithTurn(turn), dialect), texts)) {
-    return text ? ContentForm::kTextOrParts : ContentForm::kParts;
+  if (Shows(RenderOrEmpty(source, WithTurn(turn), dialect), texts)) {
+    return takes_text ? ContentForm::kTextOrParts : ContentForm::kParts;
   }
-  if (text) return ContentForm::kText;
+  if (takes_text) return ContentForm::kText;
   turn.content_parts.resize(1);
-  return Shows(RenderOr(source, WithTurn(turn), dialect), {texts[0]}) ? ContentForm::kOnePart : ContentForm::kText;
+  return Shows(RenderOrEmpty(source, WithTurn(turn), dialect), {texts[0]}) ? ContentForm::kOnePart : ContentForm::kText;
 }
 
-// What the template makes of a conversation with a call; empty when it fails or leaves the arguments out.
+// Renders a conversation with a tool call. Returns "" when the template fails or drops the arguments.
 std::string RenderCall(const ChatTemplate& source, const std::optional<std::string>& content,
                        const TemplateDialect& dialect) {
   Conversation conversation;
@@ -67,12 +68,12 @@ std::string RenderCall(const ChatTemplate& source, const std::optional<std::stri
                            {.role = "tool", .content = "Done.", .tool_call_id = kCall.id, .name = kCall.name}};
   conversation.tools = {
       {.name = kCall.name, .description = "A tool.", .parameters_json_schema = R"({"type": "object"})"}};
-  std::string text = RenderOr(source, conversation, dialect);
+  std::string text = RenderOrEmpty(source, conversation, dialect);
   return text.find("needle") == std::string::npos ? "" : text;
 }
 
-// Most templates write a call's arguments by tojson; some were made for a text that is JSON already, and fail with an
-// object or write it as Python does.
+// Most templates print arguments with tojson and need an object. Others expect JSON text: given an object, they fail or
+// print the object with Python's str().
 bool WantsArgumentsAsText(const ChatTemplate& source, TemplateDialect dialect) {
   bool text_works = false;
   for (const std::optional<std::string>& content : {std::optional<std::string>(), std::optional<std::string>("")}) {
@@ -96,10 +97,10 @@ ContentForm TemplateDialect::ContentOf(std::string_view role) const {
 
 TemplateDialect FindDialect(const ChatTemplate& source) {
   TemplateDialect dialect;
-  // What runs into a limit does so in every form, and takes its time each time.
+  // A template that hits a limit hits it in every dialect: do not pay for 20 slow renders.
   const auto inputs = TemplateInputs(WithTurn({.role = "user", .content = "Hi"}), dialect, "");
   if (inputs.ok() && absl::IsResourceExhausted(source.Render(*inputs).status())) return dialect;
-  // Each with the forms of those before, which its conversation needs.
+  // The order matters: WithTurn puts a role together with roles that come earlier in this list.
   for (const char* role : {"user", "system", "developer", "assistant", "tool"}) {
     dialect.content[role] = FindContentForm(source, role, dialect);
   }

@@ -1,6 +1,5 @@
-// In which form a chat template wants what clients send in several: a message's content as a text or as a list of
-// parts, a call's arguments as an object or as JSON text. No model says so; it is found out by rendering small
-// conversations.
+// A TemplateDialect says in which form a chat template expects message contents and tool call arguments. Models do not
+// declare the dialect, so FindDialect renders small conversations and inspects the result.
 #pragma once
 
 #include <map>
@@ -12,21 +11,21 @@
 namespace baton {
 
 enum class ContentForm {
-  kText,         // a text; parts are joined to one by line feeds
-  kTextOrParts,  // as it came
-  kParts,        // parts; a text becomes one
-  kOnePart,      // a part; several are joined to one by line feeds
+  kText,         // a string; parts are joined with line feeds
+  kTextOrParts,  // a string or a list of parts, whichever the client sent
+  kParts,        // a list of parts; a string becomes one part
+  kOnePart,      // a list of exactly one part; several parts are joined with line feeds
 };
 
 struct TemplateDialect {
-  // It writes a call's arguments as they are: it was made for their JSON text.
-  bool arguments_as_text = false;
-  std::map<std::string, ContentForm, std::less<>> content = {};  // by role, of those that were tried
+  bool arguments_as_text = false;                                // tool call arguments are JSON text, not an object
+  std::map<std::string, ContentForm, std::less<>> content = {};  // by role
 
-  // Of a role that was not tried: the user's, where a text would not do.
+  // For a role that FindDialect did not try: the user's form if the user's content cannot be a string, otherwise kText.
   ContentForm ContentOf(std::string_view role) const;
 };
 
+// Renders up to 20 small conversations.
 TemplateDialect FindDialect(const ChatTemplate& source);
 
 }  // namespace baton

@@ -14,11 +14,11 @@ namespace baton {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
-// A value takes 40 bytes here and more in a template, whatever it takes in JSON.
+// Bounds memory: a value of one byte of JSON takes 40 bytes here and more in a template.
 constexpr size_t kMaxValues = 200'000;
-constexpr size_t kMaxKeys = 10'000;  // of an object
+constexpr size_t kMaxKeys = 10'000;  // per object
 
-// Follows the parser, which calls it for each part of the text; false ends the parse.
+// Builds a TemplateValue from the events of nlohmann's SAX parser. Returning false stops the parser.
 class Builder final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit Builder(std::string_view origin) : origin_(origin) {}
@@ -28,27 +28,27 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
   bool number_integer(number_integer_t value) override { return Add(int64_t{value}); }
   bool number_unsigned(number_unsigned_t value) override {
     if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-      return Refuse(Concat("expected whole numbers from -2^63 to 2^63 - 1, got ", value));
+      return Refuse(Concat("expected integers from -2^63 to 2^63 - 1, got ", value));
     }
     return Add(static_cast<int64_t>(value));
   }
   bool number_float(number_float_t value, const string_t& text) override {
-    // A whole number that is too long comes as this.
+    // The parser reports an integer beyond 64 bits as a float.
     if (text.find_first_of(".eE") == string_t::npos) {
-      return Refuse(Concat("expected whole numbers from -2^63 to 2^63 - 1, got ", text));
+      return Refuse(Concat("expected integers from -2^63 to 2^63 - 1, got ", text));
     }
     return Add(value);
   }
   bool string(string_t& value) override { return Add(std::move(value)); }
-  bool binary(binary_t& /*value*/) override { return Refuse("binary values are no JSON"); }
+  bool binary(binary_t& /*value*/) override { return Refuse("expected JSON, got a binary value"); }
 
   bool start_array(size_t /*size*/) override { return Open(false); }
   bool end_array() override { return Add(Take().list); }
   bool start_object(size_t /*size*/) override { return Open(true); }
   bool end_object() override { return Add(Take().dict); }
   bool key(string_t& name) override {
-    if (!open_.back().keys.insert(name).second) return Refuse(Concat("key \"", name, "\" is there twice"));
-    if (open_.back().keys.size() > kMaxKeys) return Refuse(Concat("an object of more than ", kMaxKeys, " values"));
+    if (!open_.back().keys.insert(name).second) return Refuse(Concat("expected unique keys, got \"", name, "\" twice"));
+    if (open_.back().keys.size() > kMaxKeys) return Refuse(Concat("expected at most ", kMaxKeys, " keys in an object"));
     open_.back().key = std::move(name);
     return true;
   }
@@ -68,7 +68,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     TemplateValue::List list;
     TemplateValue::Dict dict;
     std::set<std::string> keys;
-    std::string key;  // of the value that comes next
+    std::string key;  // of the next value
   };
 
   bool Refuse(std::string_view why) {
@@ -88,10 +88,10 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     return container;
   }
 
-  // Builds the value where it belongs.
+  // Adds a value to the innermost open container.
   template <typename... Data>
   bool Add(Data&&... data) {
-    if (++values_ > kMaxValues) return Refuse(Concat("more than ", kMaxValues, " values"));
+    if (++values_ > kMaxValues) return Refuse(Concat("expected at most ", kMaxValues, " values"));
     if (open_.empty()) {
       root_ = TemplateValue(std::forward<Data>(data)...);
     } else if (open_.back().is_object) {

@@ -1,4 +1,5 @@
-// JSON as a chat template sees it: objects keep the order of their keys, which filters show.
+// Parses JSON to template values. Objects keep the order of their keys, because templates iterate over them. Pure
+// functions.
 #pragma once
 
 #include <string_view>
@@ -8,11 +9,11 @@
 
 namespace baton {
 
-// INVALID_ARGUMENT, with `origin`, for what is not JSON, nests deeper than 64 levels, has more than 200,000 values or
-// an object of more than 10,000, names a key twice in one object or has a whole number beyond 64 bits. Never throws.
+// Limits: 64 levels of nesting, 200,000 values, 10,000 keys per object, unique keys, integers of 64 bits (signed).
+// INVALID_ARGUMENT names `origin` and the violated limit or the byte of a syntax error. Never throws.
 absl::StatusOr<TemplateValue> TemplateValueFromJson(std::string_view json, std::string_view origin);
 
-// Likewise, and expects an object.
+// Like TemplateValueFromJson. INVALID_ARGUMENT when the value is not an object.
 absl::StatusOr<TemplateValue::Dict> TemplateDictFromJson(std::string_view json, std::string_view origin);
 
 }  // namespace baton

@@ -17,7 +17,7 @@ namespace {
 
 uint64_t Edge(int node, char byte) { return static_cast<uint64_t>(node) << 8 | static_cast<unsigned char>(byte); }
 
-// The last code point of valid, non-empty UTF-8.
+// `text` must be valid UTF-8 and not empty.
 std::string_view LastCharacter(std::string_view text) {
   size_t begin = text.size() - 1;
   while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
@@ -56,9 +56,12 @@ absl::StatusOr<AddedToken> LoadToken(const JsonNode& json) {
   BATON_ASSIGN_OR_RETURN(token.lstrip, json.GetBool("lstrip", false));
   BATON_ASSIGN_OR_RETURN(token.rstrip, json.GetBool("rstrip", false));
   if (id < 0 || id >= Vocabulary::kMaxSize) {
-    return absl::InvalidArgumentError(Concat(json.path(), ".id: ", id, " is outside 0..", Vocabulary::kMaxSize - 1));
+    return absl::InvalidArgumentError(
+        Concat(json.path(), ".id: expected 0 to ", Vocabulary::kMaxSize - 1, ", got ", id));
   }
-  if (token.content.empty()) return absl::InvalidArgumentError(Concat(json.path(), ".content: empty"));
+  if (token.content.empty()) {
+    return absl::InvalidArgumentError(Concat(json.path(), ".content: expected the token's text, got \"\""));
+  }
   token.id = static_cast<TokenId>(id);
   return token;
 }
@@ -97,7 +100,7 @@ absl::Status AddedTokenMatcher::Split(Pieces& pieces) const {
 }
 
 absl::Status AddedTokenMatcher::SplitText(std::string_view text, std::vector<Piece>& out) const {
-  size_t done = 0;  // all before is in `out`
+  size_t done = 0;  // bytes of `text` that `out` covers
   size_t from = 0;
   while (const std::optional<Match> match = FindNext(text, from)) {
     from = match->end;
@@ -108,7 +111,7 @@ absl::Status AddedTokenMatcher::SplitText(std::string_view text, std::vector<Pie
     }
     size_t begin = match->begin;
     size_t end = match->end;
-    // Whitespace that the token before took is not there any more.
+    // Not before `done`: the previous match may have taken the whitespace with rstrip.
     if (token.lstrip) begin = std::max(done, begin - WhitespaceAtEnd(text.substr(0, begin)));
     if (token.rstrip) end += WhitespaceAtStart(text.substr(end));
     if (done < begin) out.push_back({text.substr(done, begin - done)});
@@ -169,7 +172,8 @@ absl::StatusOr<AddedTokens> AddedTokens::Load(const std::optional<JsonNode>& jso
   for (const JsonNode& item : items) {
     BATON_ASSIGN_OR_RETURN(AddedToken token, LoadToken(item));
     if (!ids.emplace(token.content, token.id).second) {
-      return absl::InvalidArgumentError(Concat(item.path(), ": '", token.content, "' was added before"));
+      return absl::InvalidArgumentError(
+          Concat(item.path(), ".content: expected a new token, got '", token.content, "' again"));
     }
     BATON_RETURN_IF_ERROR(vocabulary.Set(token.id, token.content, token.special));
     if (token.normalized && normalizer != nullptr) {

@@ -1,10 +1,8 @@
-// Tokens that are found in the text before the model sees it: special ones such as <|user|>, and words that were added
-// to a vocabulary later.
+// Finds added tokens in a text, before normalizer, pre-tokenizer and model run. Added tokens are special tokens such as
+// <|user|>, and words that were added to a vocabulary after training.
 //
-// At each position the longest one counts. Those not marked `normalized` are found first, in the whole text; then the
-// others, in what is left, normalized.
-//
-// Immutable after Load, so thread-safe.
+// The longest match at a position wins. First, the input text is searched for tokens that are not `normalized`. Then
+// the remaining text is normalized and searched for `normalized` tokens. Immutable after Load, so thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +28,12 @@ struct AddedToken {
   std::string content;
   bool special = false;
   bool normalized = false;
-  bool single_word = false;  // only where no letter, digit or underscore adjoins
-  bool lstrip = false;       // takes the whitespace to its left along
-  bool rstrip = false;       // ... to its right
+  bool single_word = false;  // matches only between characters that are not letters, digits or underscores
+  bool lstrip = false;       // the match includes whitespace before the token
+  bool rstrip = false;       // the match includes whitespace after the token
 };
 
-// Finds one set of added tokens in texts.
+// Splits pieces at the tokens of one set.
 class AddedTokenMatcher {
  public:
   static absl::StatusOr<AddedTokenMatcher> Create(std::vector<AddedToken> tokens);
@@ -54,21 +52,22 @@ class AddedTokenMatcher {
   absl::StatusOr<bool> IsWordCharacter(std::string_view character) const;
 
   std::vector<AddedToken> tokens_;
-  // A trie: (node << 8 | byte) -> node, from node 0. token_at_[node] is the token that ends there, or -1.
+  // A trie with root 0: (node << 8 | byte) -> child node. token_at_[node] indexes tokens_; -1 when no token ends at
+  // node.
   absl::flat_hash_map<uint64_t, int> edges_;
   std::vector<int> token_at_;
-  std::vector<bool> starts_token_;       // by first byte
-  std::optional<Regex> word_character_;  // when a token is single_word
+  std::vector<bool> starts_token_;       // [256], by first byte
+  std::optional<Regex> word_character_;  // set when a token is single_word
 };
 
 class AddedTokens {
  public:
-  // From tokenizer.json's added_tokens (null: none). Their text and ids go into `vocabulary`. A null normalizer changes
-  // nothing.
+  // Loads the `added_tokens` of tokenizer.json (nullopt: no tokens) and adds them to `vocabulary`. `normalizer` may be
+  // null.
   static absl::StatusOr<AddedTokens> Load(const std::optional<JsonNode>& json, const Normalizer* normalizer,
                                           Vocabulary& vocabulary);
 
-  // Leaves the text between added tokens normalized.
+  // Splits `pieces` at added tokens and normalizes the text between them. `normalizer` may be null.
   absl::Status Split(const Normalizer* normalizer, Pieces& pieces) const;
 
   std::optional<TokenId> IdOf(std::string_view content) const;

@@ -16,13 +16,13 @@
 namespace baton {
 namespace {
 
-// Up to here scanning all pairs for the best one beats a heap.
+// For shorter pieces a scan over all pairs is faster than a heap.
 constexpr size_t kShortPieceBytes = 48;
 
 constexpr uint32_t kNoMerge = UINT32_MAX;
-constexpr TokenId kGone = -1;  // merged into its left neighbour
+constexpr TokenId kMergedAway = -1;  // the symbol is now part of its left neighbour
 
-// SentencePiece's space.
+// SentencePiece's symbol for a space.
 constexpr std::string_view kSpace = "\u2581";
 constexpr char32_t kSpaceCodePoint = 0x2581;
 
@@ -30,7 +30,7 @@ uint64_t PairKey(TokenId left, TokenId right) {
   return static_cast<uint64_t>(static_cast<uint32_t>(left)) << 32 | static_cast<uint32_t>(right);
 }
 
-// Bytes that never occur in UTF-8 need no token.
+// Byte-level vocabularies may lack tokens for the other bytes.
 bool OccursInUtf8(int byte) { return byte != 0xC0 && byte != 0xC1 && byte < 0xF5; }
 
 absl::Status RefuseUnsupported(const JsonNode& json) {
@@ -46,7 +46,7 @@ absl::Status RefuseUnsupported(const JsonNode& json) {
   return absl::OkStatus();
 }
 
-// A merge is written "left right" or ["left", "right"].
+// Reads "left right" or ["left", "right"].
 absl::StatusOr<std::pair<std::string, std::string>> ReadMerge(const JsonNode& json) {
   if (json.value().is_string()) {
     const std::string& text = json.value().get_ref<const std::string&>();
@@ -58,7 +58,7 @@ absl::StatusOr<std::pair<std::string, std::string>> ReadMerge(const JsonNode& js
              json.value()[1].is_string()) {
     return std::pair(json.value()[0].get<std::string>(), json.value()[1].get<std::string>());
   }
-  return json.Expected("a merge, \"left right\" or [\"left\", \"right\"]");
+  return json.Expected("\"left right\" or [\"left\", \"right\"]");
 }
 
 }  // namespace
@@ -76,19 +76,20 @@ absl::StatusOr<std::unique_ptr<const TokenModel>> Bpe::Load(const JsonNode& json
   BATON_RETURN_IF_ERROR(bpe->over_bytes_ ? bpe->FindByteTokens(json, ids) : bpe->FindCharacterTokens(json, ids));
   BATON_ASSIGN_OR_RETURN(const JsonNode merges, json.Get("merges"));
   BATON_RETURN_IF_ERROR(bpe->LoadMerges(merges, json.Find("merge_ranks"), ids));
-  if (ignore_merges) bpe->separates_words_ = false;  // that holds for whole pieces only
+  if (ignore_merges) bpe->separates_words_ = false;  // ignore_merges looks up whole pieces, not words
   bpe->FindWholePieces(vocabulary, ids, ignore_merges);
   return bpe;
 }
 
 absl::Status Bpe::LoadVocabulary(const JsonNode& json, const TokenDecoder& decoder, Vocabulary& vocabulary,
                                  IdsByWord& ids) {
-  if (!json.value().is_object()) return json.Expected("an object of tokens and ids");
+  if (!json.value().is_object()) return json.Expected("an object that maps tokens to ids");
   ids.reserve(json.value().size());
   for (const auto& [word, id_json] : json.value().items()) {
     BATON_ASSIGN_OR_RETURN(const int64_t id, JsonNode(id_json, Concat(json.path(), "['", word, "']")).Integer());
     if (id >= 0 && id < vocabulary.size() && vocabulary.Contains(static_cast<TokenId>(id))) {
-      return absl::InvalidArgumentError(Concat(json.path(), "['", word, "']: another token has id ", id));
+      return absl::InvalidArgumentError(
+          Concat(json.path(), "['", word, "']: expected a unique id, got ", id, ", which another token has"));
     }
     const absl::Status set = vocabulary.Set(id, decoder.Bytes(word), false);
     if (!set.ok()) return absl::InvalidArgumentError(Concat(json.path(), "['", word, "']: ", set.message()));
@@ -99,7 +100,7 @@ absl::Status Bpe::LoadVocabulary(const JsonNode& json, const TokenDecoder& decod
 
 absl::Status Bpe::FindByteTokens(const JsonNode& json, const IdsByWord& ids) {
   BATON_ASSIGN_OR_RETURN(const bool byte_fallback, json.GetBool("byte_fallback", false));
-  if (byte_fallback) return json.Unsupported("byte_fallback of a byte-level vocabulary");
+  if (byte_fallback) return json.Unsupported("byte_fallback with a byte-level vocabulary");
   for (int byte = 0; byte < 256; ++byte) {
     const std::string letter = AlphabetLetter(static_cast<unsigned char>(byte));
     const auto it = ids.find(letter);
@@ -127,7 +128,7 @@ absl::Status Bpe::FindCharacterTokens(const JsonNode& json, const IdsByWord& ids
   if (const auto unknown = json.Find("unk_token")) {
     BATON_ASSIGN_OR_RETURN(const std::string_view word, unknown->String());
     const auto it = ids.find(std::string(word));
-    // An unknown token that is only an added one cannot be what a character becomes.
+    // Hugging Face ignores an unknown token that is only an added token.
     if (it != ids.end()) unknown_token_ = it->second;
   }
   return absl::OkStatus();
@@ -149,7 +150,8 @@ absl::Status Bpe::LoadMerges(const JsonNode& json, const std::optional<JsonNode>
     for (int k = 0; k < 3; ++k) {
       const auto it = ids.find(words[k]);
       if (it == ids.end()) {
-        return absl::InvalidArgumentError(Concat(item.path(), ": '", words[k], "' is not in the vocabulary"));
+        return absl::InvalidArgumentError(
+            Concat(item.path(), ": expected tokens of the vocabulary, got '", words[k], "'"));
       }
       token_ids[k] = it->second;
     }
@@ -157,8 +159,9 @@ absl::Status Bpe::LoadMerges(const JsonNode& json, const std::optional<JsonNode>
     if (ranks) {
       const JsonNode rank_json(ranks->value()[i], Concat(ranks->path(), "[", i, "]"));
       BATON_ASSIGN_OR_RETURN(rank, rank_json.Integer());
-      if (rank < rank_before || rank > static_cast<int64_t>(i))
-        return rank_json.Expected(Concat("a number that does not fall, at most ", i));
+      if (rank < rank_before || rank > static_cast<int64_t>(i)) {
+        return rank_json.Expected(Concat("a number from ", rank_before, " to ", i));
+      }
       rank_before = rank;
     }
     if (pair.second.starts_with(kSpace) && !pair.first.ends_with(kSpace)) separates_words_ = false;
@@ -167,7 +170,8 @@ absl::Status Bpe::LoadMerges(const JsonNode& json, const std::optional<JsonNode>
   return absl::OkStatus();
 }
 
-// As far as characters go; the merges may say otherwise. Those that leave nothing behind would bring spaces together.
+// Checks the conditions on the vocabulary; LoadMerges checks the merges. If unknown characters were dropped, a merge
+// could join the spaces around them, across words.
 bool Bpe::SeparatesWords() const {
   const bool keeps_all = unknown_token_ != kNone ||
                          std::all_of(byte_tokens_.begin(), byte_tokens_.end(), [](TokenId id) { return id != kNone; });
@@ -177,10 +181,10 @@ bool Bpe::SeparatesWords() const {
 void Bpe::FindWholePieces(const Vocabulary& vocabulary, const IdsByWord& ids, bool ignore_merges) {
   size_t total_bytes = 0;
   for (const auto& [word, id] : ids) total_bytes += std::max(word.size(), vocabulary.Bytes(id).size());
-  whole_piece_bytes_.reserve(total_bytes);  // never reallocated: the keys point into it
+  whole_piece_bytes_.reserve(total_bytes);  // must not reallocate: the keys of whole_pieces_ point into it
   std::vector<TokenId> encoded;
   for (const auto& [word, id] : ids) {
-    // A text that reads like the token of a byte is not that byte.
+    // The literal text "<0xE2>" must not encode to the byte token.
     if (over_bytes_ ? !BytesFromAlphabet(word) : word.empty() || ByteOfFallbackToken(word)) continue;
     const std::string_view bytes = over_bytes_ ? vocabulary.Bytes(id) : std::string_view(word);
     encoded.clear();
@@ -192,7 +196,7 @@ void Bpe::FindWholePieces(const Vocabulary& vocabulary, const IdsByWord& ids, bo
   }
 }
 
-size_t Bpe::Start(std::string_view piece, TokenId* tokens) const {
+size_t Bpe::InitialTokens(std::string_view piece, TokenId* tokens) const {
   if (over_bytes_) {
     for (size_t i = 0; i < piece.size(); ++i) tokens[i] = byte_tokens_[static_cast<unsigned char>(piece[i])];
     return piece.size();
@@ -206,7 +210,7 @@ size_t Bpe::Start(std::string_view piece, TokenId* tokens) const {
       tokens[count++] = it->second;
       after_unknown = false;
     } else {
-      const size_t more = StartOfCharacter(piece.substr(at, unit.length), tokens + count, after_unknown);
+      const size_t more = FallbackTokens(piece.substr(at, unit.length), tokens + count, after_unknown);
       after_unknown = more == 0 ? after_unknown : tokens[count] == unknown_token_;
       count += more;
     }
@@ -215,8 +219,8 @@ size_t Bpe::Start(std::string_view piece, TokenId* tokens) const {
   return count;
 }
 
-// Of one that is no token: those of its bytes if there is one for each, else the unknown one.
-size_t Bpe::StartOfCharacter(std::string_view character, TokenId* tokens, bool after_unknown) const {
+// Writes the tokens of a character without a token: its byte tokens if all exist, otherwise the unknown token.
+size_t Bpe::FallbackTokens(std::string_view character, TokenId* tokens, bool after_unknown) const {
   const bool has_bytes = std::all_of(character.begin(), character.end(), [this](char byte) {
     return byte_tokens_[static_cast<unsigned char>(byte)] != kNone;
   });
@@ -264,10 +268,10 @@ void Bpe::EncodeByMerges(std::string_view piece, std::vector<TokenId>& out) cons
 }
 
 void Bpe::EncodeShort(std::string_view piece, std::vector<TokenId>& out) const {
-  // ranks[i] is that of the merge of tokens i and i + 1.
+  // ranks[i] is the rank of merging tokens i and i + 1.
   std::array<TokenId, kShortPieceBytes> tokens;
   std::array<uint32_t, kShortPieceBytes> ranks;
-  size_t count = Start(piece, tokens.data());
+  size_t count = InitialTokens(piece, tokens.data());
   const auto rank_at = [&](size_t i) {
     if (i + 1 >= count) return kNoMerge;
     const Merge* merge = FindMerge(tokens[i], tokens[i + 1]);
@@ -290,20 +294,22 @@ void Bpe::EncodeShort(std::string_view piece, std::vector<TokenId>& out) const {
 void Bpe::EncodeLong(std::string_view piece, std::vector<TokenId>& out) const {
   struct Symbol {
     TokenId token;
-    uint32_t previous;  // indices of the neighbours; kEnd at the ends
-    uint32_t next;
+    uint32_t previous;  // index of the left neighbour, or kEnd
+    uint32_t next;      // index of the right neighbour, or kEnd
   };
   constexpr uint32_t kEnd = UINT32_MAX;
   std::vector<TokenId> start(piece.size());
-  const auto size = static_cast<uint32_t>(Start(piece, start.data()));
+  const auto size = static_cast<uint32_t>(InitialTokens(piece, start.data()));
   std::vector<Symbol> symbols(size);
   for (uint32_t i = 0; i < size; ++i) symbols[i] = {start[i], i == 0 ? kEnd : i - 1, i + 1 == size ? kEnd : i + 1};
-  // Candidates, rank << 32 | left symbol: the smallest is the next merge. One is stale when its pair has changed since.
+  // A min-heap of candidates, rank << 32 | left symbol. A candidate is stale when its pair has changed since; then the
+  // rank differs or the pair has no merge.
   std::vector<uint64_t> heap;
   heap.reserve(size);
   const auto merge_at = [&](uint32_t left) -> const Merge* {
     const Symbol& symbol = symbols[left];
-    return symbol.token == kGone || symbol.next == kEnd ? nullptr : FindMerge(symbol.token, symbols[symbol.next].token);
+    if (symbol.token == kMergedAway || symbol.next == kEnd) return nullptr;
+    return FindMerge(symbol.token, symbols[symbol.next].token);
   };
   const auto add_candidate = [&](uint32_t left) {
     const Merge* merge = merge_at(left);
@@ -323,7 +329,7 @@ void Bpe::EncodeLong(std::string_view piece, std::vector<TokenId>& out) const {
     Symbol& merged = symbols[symbol.next];
     symbol.token = merge->result;
     symbol.next = merged.next;
-    merged.token = kGone;
+    merged.token = kMergedAway;
     if (symbol.next != kEnd) symbols[symbol.next].previous = left;
     if (add_candidate(left)) std::push_heap(heap.begin(), heap.end(), std::greater<>());
     if (symbol.previous != kEnd && add_candidate(symbol.previous)) {

@@ -1,11 +1,11 @@
-// Byte-pair encoding (Sennrich et al., 2016), over bytes (Radford et al., 2019) or characters: a piece starts as its
-// single bytes' or characters' tokens; of all adjacent pairs that have a merge, the one earliest in the merge list, and
-// leftmost, becomes one token, until none has. A character without a token becomes those of its bytes, <0xE2> and so on
-// (byte_fallback), or the unknown one.
+// Byte-pair encoding (Sennrich et al., 2016), over bytes (Radford et al., 2019) or characters.
 //
-// SentencePiece's BPE is the same where merges are in the order of their result's score; those of one score are equals.
+// A piece starts as one token per byte or character. Then the adjacent pair with the lowest merge rank becomes one
+// token, until no pair has a merge. Among equal ranks, the leftmost pair is first. A character without a token becomes
+// byte tokens (<0xE2>..., byte_fallback) or the unknown token.
 //
-// Near linear in the length of a piece. Immutable after Load, so thread-safe.
+// SentencePiece's BPE is the same algorithm with ranks by score, where merges of equal score share a rank. Encode takes
+// time near linear in the piece's length. Immutable after Load, so thread-safe.
 #pragma once
 
 #include <array>
@@ -25,9 +25,9 @@ namespace baton {
 
 class Bpe final : public TokenModel {
  public:
-  // From tokenizer.json's model, of type BPE: over bytes or characters, as `decoder` is. The tokens' bytes go into
-  // `vocabulary`. Beside Hugging Face's fields there may be `merge_ranks`, an array of numbers that never fall: merges
-  // of the same one are equals.
+  // Loads a `model` of type BPE from tokenizer.json and adds its tokens to `vocabulary`. `decoder` decides between
+  // bytes and characters. The optional field `merge_ranks` is our extension to Hugging Face's format: the rank of each
+  // merge, non-decreasing. Merges may share a rank.
   static absl::StatusOr<std::unique_ptr<const TokenModel>> Load(const JsonNode& json, const TokenDecoder& decoder,
                                                                 Vocabulary& vocabulary);
 
@@ -41,7 +41,7 @@ class Bpe final : public TokenModel {
     uint32_t rank;
     TokenId result;
   };
-  // Tokens by the text that vocabularies are written in.
+  // Keys are spelled as in tokenizer.json (see byte_alphabet.h), not decoded.
   using IdsByWord = absl::flat_hash_map<std::string, TokenId>;
 
   static constexpr TokenId kNone = -1;
@@ -55,9 +55,9 @@ class Bpe final : public TokenModel {
   bool SeparatesWords() const;
   void FindWholePieces(const Vocabulary& vocabulary, const IdsByWord& ids, bool ignore_merges);
 
-  // The tokens that `piece` starts as, at most one per byte; returns how many.
-  size_t Start(std::string_view piece, TokenId* tokens) const;
-  size_t StartOfCharacter(std::string_view character, TokenId* tokens, bool after_unknown) const;
+  // Writes the tokens of the single bytes or characters of `piece`, at most one per byte. Returns their number.
+  size_t InitialTokens(std::string_view piece, TokenId* tokens) const;
+  size_t FallbackTokens(std::string_view character, TokenId* tokens, bool after_unknown) const;
   const Merge* FindMerge(TokenId left, TokenId right) const;
   void EncodeWord(std::string_view word, std::vector<TokenId>& out) const;
   void EncodeShort(std::string_view piece, std::vector<TokenId>& out) const;
@@ -65,16 +65,17 @@ class Bpe final : public TokenModel {
   void EncodeByMerges(std::string_view piece, std::vector<TokenId>& out) const;
 
   bool over_bytes_ = true;
-  std::array<TokenId, 256> byte_tokens_{};  // over characters: of byte_fallback, or kNone
-  // Over characters:
+  std::array<TokenId, 256> byte_tokens_{};  // over characters: the tokens of byte_fallback, or kNone
+  // Used only over characters:
   absl::flat_hash_map<char32_t, TokenId> character_tokens_;
   TokenId unknown_token_ = kNone;
-  bool fuses_unknown_ = false;  // a row of unknown characters is one token
-  // No merge reaches over the beginning of a word, U+2581 behind another character: each can be encoded on its own.
+  bool fuses_unknown_ = false;  // a run of unknown characters becomes one unknown token
+  // A word begins at a U+2581 after another character. True when no merge crosses such a position, so that Encode may
+  // treat words separately.
   bool separates_words_ = false;
 
   absl::flat_hash_map<uint64_t, Merge> merges_;  // by left << 32 | right
-  // Pieces known to be one token. Most words are, so that most pieces cost one look-up.
+  // Pieces that encode to one token. Most words are such pieces and cost one look-up.
   absl::flat_hash_map<absl::string_view, TokenId> whole_pieces_;
   std::string whole_piece_bytes_;
 };

@@ -7,8 +7,8 @@
 namespace baton {
 namespace {
 
-// Printable Latin-1 bytes stand for themselves, the others for the code points from U+0100 on, in order.
-constexpr bool StandsForItself(int byte) {
+// GPT-2's bytes_to_unicode: printable Latin-1 bytes map to themselves, the other bytes in order to U+0100 and above.
+constexpr bool MapsToItself(int byte) {
   return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xAC) || (byte >= 0xAE && byte <= 0xFF);
 }
 
@@ -18,13 +18,13 @@ constexpr char32_t kAlphabetEnd = 0x144;
 constexpr std::array<char32_t, 256> CodePoints() {
   std::array<char32_t, 256> code_points{};
   char32_t next = kFirstSubstitute;
-  for (int byte = 0; byte < 256; ++byte) code_points[byte] = StandsForItself(byte) ? byte : next++;
+  for (int byte = 0; byte < 256; ++byte) code_points[byte] = MapsToItself(byte) ? byte : next++;
   return code_points;
 }
 
 constexpr std::array<char32_t, 256> kCodePointOfByte = CodePoints();
 
-// -1: not in the alphabet.
+// -1 for code points outside the alphabet.
 constexpr std::array<int, kAlphabetEnd> Bytes() {
   std::array<int, kAlphabetEnd> bytes{};
   for (int& byte : bytes) byte = -1;

@@ -1,5 +1,5 @@
-// The alphabet in which byte-level vocabularies are written: each byte is one printable code point, so that a
-// vocabulary of byte strings is a JSON file of readable words (GPT-2's bytes_to_unicode).
+// The alphabet of byte-level vocabularies: one printable code point per byte, so that JSON can hold byte strings. The
+// mapping is GPT-2's bytes_to_unicode. Pure functions.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@
 
 namespace baton {
 
-// The bytes that `word` stands for; nullopt when it has a code point outside the alphabet.
+// Decodes `word`. Returns nullopt when `word` has a code point outside the alphabet.
 std::optional<std::string> BytesFromAlphabet(std::string_view word);
 
-// How the alphabet writes one byte, and several.
+// Encode one byte and several bytes as UTF-8 text in the alphabet.
 std::string AlphabetLetter(unsigned char byte);
 std::string AlphabetFromBytes(std::string_view bytes);
 

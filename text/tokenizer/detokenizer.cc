@@ -13,7 +13,7 @@ std::string Detokenizer::Push(TokenId id) {
 
 std::string Detokenizer::Flush() {
   if (pending_.empty()) return {};
-  // An unfinished code point is one maximal invalid part.
+  // An unfinished code point is a single maximal invalid part, so a single U+FFFD replaces it.
   pending_.clear();
   return std::string(kReplacementCharacter);
 }

@@ -13,7 +13,7 @@ bool IsDigit(char32_t c) { return u_charType(static_cast<UChar32>(c)) == U_DECIM
 
 bool IsNumber(char32_t c) { return (U_GET_GC_MASK(static_cast<UChar32>(c)) & U_GC_N_MASK) != 0; }
 
-// As \w and \b see it.
+// Equals \w and decides \b (kWordCharacters in pattern.h).
 bool IsWordCharacter(char32_t c) {
   constexpr uint32_t kMarksDigitsConnectors = U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK;
   const auto code_point = static_cast<UChar32>(c);
@@ -25,8 +25,8 @@ bool IsWordCharacter(char32_t c) {
 struct Kind {
   std::string_view pattern;
   bool (*is_digit)(char32_t);
-  bool only_before_a_boundary;  // a number that a letter follows stays whole
-  bool starts_anew;             // the first group is cut off from what is before it, also when it has not three digits
+  bool needs_word_boundary;  // a number before a letter is not split
+  bool isolates_number;      // also splits before the first and after the last digit
 };
 
 constexpr Kind kKinds[] = {
@@ -40,7 +40,7 @@ class DigitGroupsPreTokenizer final : public PreTokenizer {
   explicit DigitGroupsPreTokenizer(const Kind& kind) : kind_(kind) {}
 
   absl::Status Split(Pieces& pieces) const override {
-    std::vector<size_t> digits;  // where those of a number begin
+    std::vector<size_t> digits;  // byte offsets of the digits of a number
     return pieces.Refine([&](std::string_view text, std::vector<Piece>& out) {
       size_t begin = 0;
       const auto cut = [&](size_t at) {
@@ -57,11 +57,11 @@ class DigitGroupsPreTokenizer final : public PreTokenizer {
           at += unit.length;
         }
         const bool at_boundary = at == text.size() || !IsWordCharacter(unit.code_point);
-        if (!digits.empty() && (at_boundary || !kind_.only_before_a_boundary)) {
+        if (!digits.empty() && (at_boundary || !kind_.needs_word_boundary)) {
           for (size_t i = 0; i < digits.size(); ++i) {
-            if ((digits.size() - i) % 3 == 0 || (i == 0 && kind_.starts_anew)) cut(digits[i]);
+            if ((digits.size() - i) % 3 == 0 || (i == 0 && kind_.isolates_number)) cut(digits[i]);
           }
-          if (kind_.starts_anew) cut(at);
+          if (kind_.isolates_number) cut(at);
         }
         if (at < text.size()) at += unit.length;
       }

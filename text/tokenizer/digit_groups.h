@@ -1,6 +1,5 @@
-// Numbers cut into groups of three digits from the right, as 12,345,678: what some models' patterns do by looking ahead
-// to the end of the number from every place in it, which takes time that grows with the square of its length. The same,
-// in one pass.
+// Splits numbers into groups of three digits from the right, like 12|345|678. Some models do this with a pattern whose
+// lookahead takes quadratic time in the number of digits; this pre-tokenizer takes linear time.
 #pragma once
 
 #include <memory>
@@ -10,7 +9,8 @@
 
 namespace baton {
 
-// What splits as `pattern` does with matches Isolated, when it is one of those patterns; else null.
+// Returns a pre-tokenizer that splits like `pattern` with behavior Isolated. Returns null when `pattern` is not a known
+// pattern for digit groups.
 std::unique_ptr<PreTokenizer> DigitGroups(std::string_view pattern);
 
 }  // namespace baton

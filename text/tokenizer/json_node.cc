@@ -6,18 +6,38 @@
 #include "common/strings.h"
 
 namespace baton {
+namespace {
+
+// The text of a scalar, shortened; the type of an array or object.
+std::string Describe(const nlohmann::json& value) {
+  if (value.is_structured()) return value.is_array() ? "an array" : "an object";
+  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
+  constexpr size_t kMaxBytes = 60;
+  if (text.size() > kMaxBytes) text = Concat(text.substr(0, kMaxBytes), "...");
+  return text;
+}
+
+}  // namespace
+
+JsonNode JsonNode::OfFile(const nlohmann::json& document, std::string file_name) {
+  JsonNode node(document, std::move(file_name));
+  node.is_file_ = true;
+  return node;
+}
 
 std::optional<JsonNode> JsonNode::Find(std::string_view key) const {
   if (!value_->is_object()) return std::nullopt;
   const auto it = value_->find(key);
   if (it == value_->end() || it->is_null()) return std::nullopt;
-  return JsonNode(*it, Concat(path_, ".", key));
+  return JsonNode(*it, Concat(path_, is_file_ ? ": " : ".", key));
 }
 
 absl::StatusOr<JsonNode> JsonNode::Get(std::string_view key) const {
   if (!value_->is_object()) return Expected("an object");
   std::optional<JsonNode> field = Find(key);
-  if (!field) return absl::InvalidArgumentError(Concat(path_, ": no field '", key, "'"));
+  if (!field) {
+    return absl::InvalidArgumentError(Concat(path_, is_file_ ? ": " : ".", key, ": expected a value, got none"));
+  }
   return *std::move(field);
 }
 
@@ -35,7 +55,7 @@ absl::StatusOr<std::string_view> JsonNode::String() const {
 }
 
 absl::StatusOr<int64_t> JsonNode::Integer() const {
-  // Above int64 the library would wrap: such a number is no id or count.
+  // get<int64_t>() would wrap a larger number.
   if (!value_->is_number_integer() || (value_->is_number_unsigned() && value_->get<uint64_t>() > INT64_MAX)) {
     return Expected("an integer");
   }
@@ -60,7 +80,7 @@ absl::StatusOr<bool> JsonNode::GetBool(std::string_view key, bool if_absent) con
 }
 
 absl::Status JsonNode::Expected(std::string_view what) const {
-  return absl::InvalidArgumentError(Concat(path_, ": expected ", what, ", found ", value_->type_name()));
+  return absl::InvalidArgumentError(Concat(path_, ": expected ", what, ", got ", Describe(*value_)));
 }
 
 absl::Status JsonNode::Unsupported(std::string_view what) const {

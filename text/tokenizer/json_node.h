@@ -1,6 +1,6 @@
-// Reads the JSON files of a model folder: each value knows where it stands, so that an error names the field.
+// Reads tokenizer.json and tokenizer_config.json. Each JsonNode knows its path, so that errors name the field.
 //
-// Includes the JSON library: for the .cc files that load something.
+// Include this header only from .cc files that load JSON: it includes the JSON library.
 #pragma once
 
 #include <cstdint>
@@ -17,35 +17,38 @@
 
 namespace baton {
 
-// A view of a value in a document, which must outlive it.
+// A view of a value in a JSON document. The document must outlive the JsonNode.
 class JsonNode {
  public:
   JsonNode(const nlohmann::json& value, std::string path) : value_(&value), path_(std::move(path)) {}
+  // The root of a file, whose fields have paths like "tokenizer.json: model".
+  static JsonNode OfFile(const nlohmann::json& document, std::string file_name);
 
   const nlohmann::json& value() const { return *value_; }
   const std::string& path() const { return path_; }
 
-  // A field that is null counts as absent: the files write one as the other.
+  // A null field counts as absent, because these files use both.
   std::optional<JsonNode> Find(std::string_view key) const;
   absl::StatusOr<JsonNode> Get(std::string_view key) const;
-  absl::StatusOr<std::vector<JsonNode>> Items() const;  // of an array
+  absl::StatusOr<std::vector<JsonNode>> Items() const;  // elements of an array
 
-  absl::StatusOr<std::string_view> String() const;  // lives as long as the document
+  absl::StatusOr<std::string_view> String() const;  // points into the document
   absl::StatusOr<int64_t> Integer() const;
 
-  // Fields of this object.
+  // Read a field of this object.
   absl::StatusOr<std::string_view> GetString(std::string_view key) const;
   absl::StatusOr<int64_t> GetInteger(std::string_view key) const;
   absl::StatusOr<bool> GetBool(std::string_view key, bool if_absent) const;
 
-  // INVALID_ARGUMENT: this value is not what was expected.
+  // INVALID_ARGUMENT "<path>: expected <what>, got <this value>".
   absl::Status Expected(std::string_view what) const;
-  // UNIMPLEMENTED: this value asks for `what`, which is not supported.
+  // UNIMPLEMENTED "<path>: <what> is not supported".
   absl::Status Unsupported(std::string_view what) const;
 
  private:
   const nlohmann::json* value_;
   std::string path_;  // "tokenizer.json: model.merges[3]"
+  bool is_file_ = false;
 };
 
 }  // namespace baton

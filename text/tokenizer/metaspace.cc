@@ -9,10 +9,11 @@ namespace baton {
 absl::StatusOr<Metaspace> ReadMetaspace(const JsonNode& json) {
   using Prepend = Metaspace::Prepend;
   BATON_ASSIGN_OR_RETURN(const std::string_view replacement, json.GetString("replacement"));
-  if (replacement.empty()) return json.Expected("a replacement");
+  if (replacement.empty())
+    return absl::InvalidArgumentError(Concat(json.path(), ".replacement: expected a text, got \"\""));
   const auto scheme = json.Find("prepend_scheme");
   if (!scheme) {
-    // As older files have it.
+    // Older files have add_prefix_space instead of prepend_scheme.
     BATON_ASSIGN_OR_RETURN(const bool add_prefix_space, json.GetBool("add_prefix_space", true));
     return Metaspace{replacement, add_prefix_space ? Prepend::kAlways : Prepend::kNever};
   }

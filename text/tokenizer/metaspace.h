@@ -1,4 +1,5 @@
-// What tokenizer.json says of a Metaspace step, as a pre-tokenizer and as a decoder: SentencePiece's way with spaces.
+// The parameters of a Metaspace step in tokenizer.json, which handles spaces like SentencePiece. Pre-tokenizers and
+// decoders share the format.
 #pragma once
 
 #include <string_view>
@@ -12,8 +13,8 @@ class JsonNode;
 struct Metaspace {
   enum class Prepend { kAlways, kFirst, kNever };
 
-  std::string_view replacement;  // of each space, not empty; lives as long as the document
-  Prepend prepend;               // when one more is put before a text
+  std::string_view replacement;  // replaces each space; not empty; points into the document
+  Prepend prepend;               // whether a text gets a leading replacement
 };
 
 absl::StatusOr<Metaspace> ReadMetaspace(const JsonNode& json);

@@ -19,7 +19,7 @@
 namespace baton {
 namespace {
 
-// Bounds what a replacement that is longer than what it replaces can make of a text.
+// Bounds the memory of a Replace whose content is longer than its matches.
 constexpr size_t kMaxNormalBytes = size_t{1} << 30;
 
 class UnicodeForm : public Normalizer {
@@ -37,7 +37,7 @@ class UnicodeForm : public Normalizer {
   }
 
  private:
-  const icu::Normalizer2* const icu_;  // ICU's own
+  const icu::Normalizer2* const icu_;  // owned by ICU, never freed
 };
 
 absl::StatusOr<std::unique_ptr<const Normalizer>> LoadUnicodeForm(std::string_view name) {
@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<const Normalizer>> LoadUnicodeForm(std::string_vi
   return std::make_unique<UnicodeForm>(icu);
 }
 
-// Each code point by itself, as Rust's char::to_lowercase does: a capital sigma is never taken for a final one.
+// Lowercases each code point without context, like Rust's char::to_lowercase. So a final sigma is not special.
 class Lowercase : public Normalizer {
  public:
   absl::StatusOr<std::string_view> Apply(std::string_view text, std::deque<std::string>& storage) const override {
@@ -118,10 +118,11 @@ class Replace : public Normalizer {
       if (!match) break;
       replaced.append(text.substr(done, match->begin - done)).append(content_);
       if (replaced.size() > kMaxNormalBytes) {
-        return absl::ResourceExhaustedError(Concat("the normalized text exceeds ", kMaxNormalBytes, " bytes"));
+        return absl::ResourceExhaustedError(
+            Concat("normalizer: expected a text of at most ", kMaxNormalBytes, " bytes"));
       }
       done = from = match->end;
-      // After an empty match the search goes on a code point later.
+      // Resume one code point after an empty match, to make progress.
       if (match->end == match->begin) from += from < text.size() ? ReadUtf8(text.substr(from)).length : 1;
     }
     if (done == 0 && replaced.empty()) return text;

@@ -1,5 +1,5 @@
-// What tokenizer.json does to a text before it is split: Unicode normalization forms (by ICU), lower case,
-// replacements, stripping and prepending, one after the other.
+// Normalizers change a text before pre-tokenizers split it: Unicode normalization forms (by ICU), lower case,
+// replacements, stripping and prepending.
 //
 // Immutable after loading, so thread-safe.
 #pragma once
@@ -20,12 +20,13 @@ class Normalizer {
  public:
   virtual ~Normalizer() = default;
 
-  // `text`, which is valid UTF-8, where nothing is to be changed, as it mostly is; else what becomes of it, valid too,
-  // owned by `storage`. RESOURCE_EXHAUSTED when a regular expression hits a limit.
+  // Returns `text` when nothing changes, otherwise the normalized text, owned by `storage`. Input and result are valid
+  // UTF-8. RESOURCE_EXHAUSTED when a regular expression hits a limit.
   virtual absl::StatusOr<std::string_view> Apply(std::string_view text, std::deque<std::string>& storage) const = 0;
 };
 
-// From tokenizer.json's normalizer. Null when it does nothing; another kind is refused by its name.
+// Loads the `normalizer` of tokenizer.json. Returns null when the text stays unchanged. UNIMPLEMENTED names an
+// unsupported normalizer.
 absl::StatusOr<std::unique_ptr<const Normalizer>> LoadNormalizer(const std::optional<JsonNode>& json);
 
 }  // namespace baton

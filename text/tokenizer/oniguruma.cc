@@ -15,7 +15,7 @@
 namespace baton {
 namespace {
 
-constexpr size_t kMaxPatternDepth = 100;  // of groups, of classes and of quantifiers on quantifiers
+constexpr size_t kMaxPatternDepth = 100;  // for nested groups, nested classes and stacked quantifiers
 
 constexpr std::string_view kHexDigits = "0123456789ABCDEFabcdef";
 constexpr std::string_view kDecimalDigits = "0123456789";
@@ -24,7 +24,7 @@ bool IsScript(std::string_view name) {
   return name.size() > 2 && u_getPropertyValueEnum(UCHAR_SCRIPT, std::string(name).c_str()) != UCHAR_INVALID_CODE;
 }
 
-// PCRE2's \p{Han} has the characters that other scripts share with it besides, punctuation among them.
+// PCRE2's \p{Han} matches Script_Extensions, which includes shared punctuation. Oniguruma's matches Script: \p{sc:Han}.
 std::string TranslateProperty(std::string_view property) {
   const size_t name = property.starts_with("{^") ? 2 : 1;
   if (!IsScript(property.substr(name, property.size() - name - 1))) return std::string(property);
@@ -42,16 +42,16 @@ class Translator {
   }
 
  private:
-  // A group that is open in `out_`, or at the bottom of the stack the whole pattern.
+  // An open group in `out_`. The bottom of the stack is the whole pattern.
   struct Group {
-    size_t begin = 0;
-    size_t options = 0;  // groups of its own, each from an (?i) to its end
+    size_t begin = 0;    // offset in `out_`
+    size_t options = 0;  // open groups "(?i:" that translate "(?i)"; they close with this group
   };
 
-  // What is between two && of a class.
+  // An operand of && in a class: the union of its members.
   struct Term {
-    std::string items;                // as they stand in a class
-    std::vector<std::string> nested;  // classes that cannot be written as items, each an atom
+    std::string items;                // members in the syntax of a class, without brackets
+    std::vector<std::string> nested;  // members that need a group, each a regular expression
   };
 
   struct Class {
@@ -63,7 +63,7 @@ class Translator {
     return absl::UnimplementedError(Concat("a regular expression with ", what, " is not supported"));
   }
 
-  // The first `length` bytes of what is left, or all of it.
+  // Consumes up to `length` bytes of the rest.
   std::string_view Take(size_t length) {
     const std::string_view taken = rest_.substr(0, length);
     rest_.remove_prefix(taken.size());
@@ -138,7 +138,7 @@ class Translator {
     const bool is_option = options > 2 && options < rest_.size() && (rest_[options] == ':' || rest_[options] == ')');
     if (!is_option) {
       out_ += Take(1);
-      // What says the kind of the group is no atom.
+      // Copies the "?:" or "?=" of a group now, so that TranslateNext does not take the "?" for a quantifier.
       if (rest_.starts_with("?")) out_ += Take(rest_.starts_with("?(") ? 1 : 2);
       groups_.push_back({.begin = begin});
       return absl::OkStatus();
@@ -155,7 +155,8 @@ class Translator {
     return absl::OkStatus();
   }
 
-  // *, +, ?, {1}, {1,}, {1,2} and {,2} with what makes it lazy or possessive; empty: something else comes.
+  // Consumes a quantifier (*, +, ?, {1}, {1,}, {1,2}, {,2}) with its lazy or possessive suffix. Returns "" when the
+  // rest does not begin with a quantifier.
   std::string TakeQuantifier() {
     std::string quantifier;
     bool is_interval = false;
@@ -175,7 +176,7 @@ class Translator {
     } else {
       return "";
     }
-    // One on an interval is a quantifier of its own, but for that of a{1,2}?.
+    // After an interval, + and ? are separate quantifiers. The exception is the lazy a{1,2}?.
     if (!rest_.empty() && ((rest_[0] == '?' && !is_fixed) || (rest_[0] == '+' && !is_interval))) quantifier += Take(1);
     return quantifier;
   }
@@ -183,7 +184,7 @@ class Translator {
   absl::Status Quantify(const std::string& quantifier) {
     if (quantifiers_++ > 0 && atom_) {
       if (quantifiers_ > kMaxPatternDepth)
-        return Unsupported(Concat("more than ", kMaxPatternDepth, " quantifiers on one another"));
+        return Unsupported(Concat("more than ", kMaxPatternDepth, " stacked quantifiers"));
       out_.insert(*atom_, "(?:");
       out_ += ')';
     }
@@ -191,7 +192,7 @@ class Translator {
     return absl::OkStatus();
   }
 
-  // What belongs to an escape is taken with it, so that it is one atom.
+  // Consumes an escape with its arguments ("\p{L}", "\x{41}"), so that the result is one atom.
   std::string TakeEscape(bool in_class) {
     Take(1);
     if (rest_.empty()) return "\\";
@@ -210,7 +211,7 @@ class Translator {
       case 'V':
       case 'Q':
       case 'E':
-        return std::string(letter);  // of no meaning
+        return std::string(letter);  // no escape in Oniguruma: the letter itself
       case 'u':
         if (std::min(rest_.find_first_not_of(kHexDigits), rest_.size()) < 4) break;
         return Concat("\\x{", Take(4), "}");
@@ -233,10 +234,10 @@ class Translator {
     return Concat("\\", letter);
   }
 
-  // Up to the next `end` after the first byte and with it.
+  // Consumes the rest up to and including the next `end`, not counting the first byte.
   std::string_view TakeThrough(char end) { return Take(std::min(rest_.find(end, 1), rest_.size() - 1) + 1); }
 
-  // [:alpha:], the length of it; 0 when something else comes.
+  // Returns the length of a POSIX bracket such as [:alpha:] at the start of the rest, or 0.
   size_t PosixBracketLength() const {
     if (!rest_.starts_with("[:")) return 0;
     const size_t name = rest_.starts_with("[:^") ? 3 : 2;
@@ -248,7 +249,7 @@ class Translator {
     if (depth > kMaxPatternDepth) return Unsupported(Concat("classes nested deeper than ", kMaxPatternDepth));
     Take(1);
     Class set{.terms = std::vector<Term>(1), .negated = TakeIf("^")};
-    if (TakeIf("]")) set.terms[0].items = "\\]";  // the first is no end
+    if (TakeIf("]")) set.terms[0].items = "\\]";  // a leading ] is a member
     while (!rest_.empty() && rest_[0] != ']') {
       if (TakeIf("&&")) {
         set.terms.emplace_back();
@@ -256,9 +257,9 @@ class Translator {
         BATON_RETURN_IF_ERROR(TakeItem(depth, set.terms.back()));
       }
     }
-    if (!TakeIf("]")) return absl::InvalidArgumentError("not a regular expression: a class without its ]");
+    if (!TakeIf("]")) return absl::InvalidArgumentError("expected ']' at the end of a character class");
     for (const Term& term : set.terms) {
-      if (term.items.empty() && term.nested.empty()) return Unsupported("an empty class, or nothing beside && in one");
+      if (term.items.empty() && term.nested.empty()) return Unsupported("an empty class or an empty operand of &&");
     }
     return set;
   }
@@ -273,21 +274,21 @@ class Translator {
       } else {
         term.items += nested.terms[0].items;
       }
-      if (TakeIf("-")) term.items += "\\-";  // of no range
+      if (TakeIf("-")) term.items += "\\-";  // a class cannot begin a range
     } else if (rest_.starts_with("\\H")) {
       term.nested.push_back(TakeEscape(/*in_class=*/true));
       if (TakeIf("-")) term.items += "\\-";
     } else if (rest_[0] == '\\') {
       term.items += TakeEscape(/*in_class=*/true);
     } else {
-      if (IsLiteralHere(term)) term.items += '\\';
+      if (NeedsEscape(term)) term.items += '\\';
       term.items += TakeCodePoint();
     }
     return absl::OkStatus();
   }
 
-  // Whether the next character would mean something else to PCRE2 where it comes to stand.
-  bool IsLiteralHere(const Term& term) const {
+  // Returns whether the next character is literal in Oniguruma but special at its new place in a PCRE2 class.
+  bool NeedsEscape(const Term& term) const {
     const bool is_first = term.items.empty();
     if (rest_[0] == '-') {
       const std::string_view next = rest_.substr(1);
@@ -315,8 +316,8 @@ class Translator {
   std::string_view rest_;
   std::string out_;
   std::vector<Group> groups_ = std::vector<Group>(1);
-  std::optional<size_t> atom_;  // where in `out_` the last one begins, with its quantifiers
-  size_t quantifiers_ = 0;      // on it
+  std::optional<size_t> atom_;  // offset in `out_` of the last atom with its quantifiers
+  size_t quantifiers_ = 0;      // quantifiers on the last atom
 };
 
 }  // namespace

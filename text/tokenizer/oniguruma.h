@@ -1,16 +1,16 @@
-// Regular expressions in Oniguruma's syntax (Ruby's, which Hugging Face's tokenizers uses), rewritten for PCRE2 where
-// the two read the same text differently:
+// Translates regular expressions from Oniguruma's Ruby syntax, which Hugging Face's tokenizers use, to PCRE2's. Pure
+// function. In Oniguruma's syntax:
 //
-// - \s is the Unicode property White_Space, \p{Han} the characters of that script alone, \h a hexadecimal digit, \v a
-//   vertical tab, \uHHHH a code point
-// - classes nest, and && intersects them: [a[bc]], [\p{L}&&[^\p{Han}]]
-// - a{2}+ repeats a{2}, and a{2}? may leave it out; a{,3} is a{0,3}
-// - (?m) is what PCRE2 calls (?s); (?i) within a group reaches to the group's end, over its alternatives
+// - \s is the Unicode property White_Space, \h a hexadecimal digit, \v a vertical tab, \uHHHH a code point
+// - \p{Han} excludes characters that several scripts share
+// - classes nest and intersect: [a[bc]], [\p{L}&&[^\p{Han}]]
+// - a{2}+ repeats a{2}; a{2}? is optional, not lazy; a{,3} is a{0,3}
+// - (?m) is PCRE2's (?s); (?i) within a group lasts to the end of the group, across alternatives
 //
-// A class with && or a negated class within becomes a group: matched over and over it takes memory for each character,
-// so that words of some 100,000 reach the limit. Others stay classes.
+// A class with && or with a nested negated class becomes a group. A repeated group takes memory per character, so a run
+// of about 100,000 characters hits the match limit. Other classes stay classes.
 //
-// \w and \b differ in marks and joiners, which is left as it is.
+// Not translated: \w and \b, which differ for marks and joiners.
 #pragma once
 
 #include <string>
@@ -20,7 +20,8 @@
 
 namespace baton {
 
-// UNIMPLEMENTED says what has no counterpart or nests too deep. What is no regular expression may pass: PCRE2 tells.
+// UNIMPLEMENTED names a construct without counterpart in PCRE2 or with too deep nesting. Most syntax errors pass
+// through; PCRE2 reports them.
 absl::StatusOr<std::string> PcreFromOniguruma(std::string_view pattern);
 
 }  // namespace baton

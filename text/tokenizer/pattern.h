@@ -1,4 +1,4 @@
-// How tokenizer.json writes what is searched for: {"String": "..."} or {"Regex": "..."}.
+// Loads the patterns of tokenizer.json: {"String": "..."} or {"Regex": "..."}.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -9,7 +9,7 @@ namespace baton {
 
 absl::StatusOr<Regex> LoadPattern(const JsonNode& json);
 
-// What Rust's regex crate, and so Hugging Face's tokenizers, takes \w for, without the brackets of a class.
+// The class \w of Rust's regex crate, which Hugging Face's tokenizers use, without brackets.
 inline constexpr std::string_view kWordCharacters = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control})";
 
 }  // namespace baton

@@ -1,4 +1,5 @@
-// A text on its way to tokens: what every stage before the model takes and gives.
+// The text between the stages of tokenization. Added tokens, normalizer and pre-tokenizers each refine a list of
+// pieces.
 #pragma once
 
 #include <deque>
@@ -11,7 +12,7 @@
 
 namespace baton {
 
-// A part of the text that later stages split further, or a token that it has become.
+// A part of the text. If `token` is kText, later stages split and encode the text; otherwise the piece is that token.
 struct Piece {
   static constexpr TokenId kText = -1;
 
@@ -19,13 +20,13 @@ struct Piece {
   TokenId token = kText;
 };
 
-// Not thread-safe: one for each call.
+// Not thread-safe: each Encode call has its own.
 struct Pieces {
   std::vector<Piece> list;
-  std::deque<std::string> changed;  // owns the text of pieces that are not part of the input
+  std::deque<std::string> changed;  // owns the text of pieces that do not point into the input
 
-  // Replaces every piece of text by what `split(text, output)` appends to output, a std::vector<Piece>. Returns the
-  // first error.
+  // Replaces each piece with token kText by the pieces that `split(text, output)` appends to `output`, a
+  // std::vector<Piece>. Returns the first error.
   template <typename Split>
   auto Refine(Split split) -> decltype(split(std::string_view(), list)) {
     std::vector<Piece> refined;

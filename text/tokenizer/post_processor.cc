@@ -22,15 +22,15 @@ absl::StatusOr<std::vector<TokenId>> LoadSpecialTokenIds(const JsonNode& process
   for (const JsonNode& item : items) {
     BATON_ASSIGN_OR_RETURN(const int64_t id, item.Integer());
     if (id < 0 || id >= Vocabulary::kMaxSize || !vocabulary.Contains(static_cast<TokenId>(id))) {
-      return absl::InvalidArgumentError(Concat(item.path(), ": id ", id, " is not in the vocabulary"));
+      return absl::InvalidArgumentError(Concat(item.path(), ": expected an id of the vocabulary, got ", id));
     }
     ids.push_back(static_cast<TokenId>(id));
   }
   return ids;
 }
 
-// `single` lists what surrounds sequence A: [{SpecialToken: {id}} ..., {Sequence: {id: "A"}}, {SpecialToken: {id}}
-// ...].
+// The field `single` is [{SpecialToken: {id}}..., {Sequence: {id: "A"}}, {SpecialToken: {id}}...], where Sequence A is
+// the text.
 absl::Status LoadTemplate(const JsonNode& json, const Vocabulary& vocabulary, PostProcessor& out) {
   BATON_ASSIGN_OR_RETURN(const JsonNode single, json.Get("single"));
   BATON_ASSIGN_OR_RETURN(const std::vector<JsonNode> items, single.Items());
@@ -39,7 +39,7 @@ absl::Status LoadTemplate(const JsonNode& json, const Vocabulary& vocabulary, Po
   for (const JsonNode& item : items) {
     if (const auto sequence = item.Find("Sequence")) {
       BATON_ASSIGN_OR_RETURN(const std::string_view id, sequence->GetString("id"));
-      if (id != "A" || after_text) return sequence->Unsupported(Concat("sequence '", id, "' here"));
+      if (id != "A" || after_text) return sequence->Unsupported(Concat("sequence '", id, "' at this position"));
       after_text = true;
       continue;
     }
@@ -49,7 +49,7 @@ absl::Status LoadTemplate(const JsonNode& json, const Vocabulary& vocabulary, Po
     std::vector<TokenId>& side = after_text ? added.suffix : added.prefix;
     side.insert(side.end(), ids.begin(), ids.end());
   }
-  if (!after_text) return single.Expected("a Sequence 'A' in it");
+  if (!after_text) return absl::InvalidArgumentError(Concat(single.path(), ": expected a Sequence 'A', got none"));
   out.prefix.insert(out.prefix.begin(), added.prefix.begin(), added.prefix.end());
   out.suffix.insert(out.suffix.end(), added.suffix.begin(), added.suffix.end());
   return absl::OkStatus();
@@ -57,7 +57,7 @@ absl::Status LoadTemplate(const JsonNode& json, const Vocabulary& vocabulary, Po
 
 absl::Status LoadInto(const JsonNode& json, const Vocabulary& vocabulary, bool nested, PostProcessor& out) {
   BATON_ASSIGN_OR_RETURN(const std::string_view type, json.GetString("type"));
-  if (type == "ByteLevel") return absl::OkStatus();  // only concerns offsets
+  if (type == "ByteLevel") return absl::OkStatus();  // changes offsets only, which Baton does not use
   if (type == "TemplateProcessing") return LoadTemplate(json, vocabulary, out);
   if (type != "Sequence" || nested) return json.Unsupported(Concat("post-processor '", type, "'"));
   BATON_ASSIGN_OR_RETURN(const JsonNode list, json.Get("processors"));

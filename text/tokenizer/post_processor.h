@@ -1,4 +1,4 @@
-// The tokens that a tokenizer puts around a text: BOS before it, for most models.
+// The special tokens that a tokenizer adds before and after a text; for most models BOS before.
 //
 // Immutable, so thread-safe.
 #pragma once
@@ -18,11 +18,11 @@ struct PostProcessor {
   std::vector<TokenId> prefix;
   std::vector<TokenId> suffix;
 
-  // Puts them around `ids`. What `ids` starts with already is not put there again.
+  // Adds `prefix` and `suffix` to `ids`. Adds no prefix when `ids` already starts with it.
   void AddSpecialTokens(std::vector<TokenId>& ids) const;
 };
 
-// From tokenizer.json's post_processor. The ids it names must be in `vocabulary`.
+// Loads the `post_processor` of tokenizer.json. INVALID_ARGUMENT when a special token is not in `vocabulary`.
 absl::StatusOr<PostProcessor> LoadPostProcessor(const std::optional<JsonNode>& json, const Vocabulary& vocabulary);
 
 }  // namespace baton

@@ -19,11 +19,11 @@
 namespace baton {
 namespace {
 
-// What ByteLevel splits by with use_regex, from GPT-2.
+// The pattern of ByteLevel with use_regex, from GPT-2.
 constexpr std::string_view kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-// What becomes of the matches of a Split.
+// How the matches of a Split become pieces. Names as in tokenizer.json.
 enum class SplitBehavior { kIsolated, kRemoved, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
 struct Part {
@@ -32,7 +32,7 @@ struct Part {
   bool is_match;
 };
 
-// All of `text` in parts, matches and what lies between them.
+// Cuts `text` into matches and the parts between matches. `invert` swaps the two roles.
 absl::Status FindParts(Regex::Matcher& matcher, std::string_view text, bool invert, std::vector<Part>& parts) {
   parts.clear();
   size_t done = 0;
@@ -44,7 +44,7 @@ absl::Status FindParts(Regex::Matcher& matcher, std::string_view text, bool inve
     if (match->end > match->begin) parts.push_back({match->begin, match->end, !invert});
     done = match->end;
     from = match->end;
-    // An empty match divides the text where it stands; the search goes on a code point later.
+    // An empty match splits the text at its position. Resume one code point later, to make progress.
     if (match->end == match->begin) from += from < text.size() ? ReadUtf8(text.substr(from)).length : 1;
   }
   if (done < text.size()) parts.push_back({done, text.size(), invert});
@@ -75,11 +75,11 @@ void Join(SplitBehavior behavior, std::vector<Part>& parts) {
         merge_or_keep(part, previous != nullptr && previous->is_match == part.is_match);
         break;
       case SplitBehavior::kMergedWithPrevious:
-        // The first of several matches in a row joins what is before it; the others stand alone.
+        // In a run of matches, only the first match joins the part before.
         merge_or_keep(part, part.is_match && previous != nullptr && !previous->is_match);
         break;
       case SplitBehavior::kMergedWithNext:
-        // Likewise from the right: the last match in a row joins what is after it.
+        // In a run of matches, only the last match joins the part after.
         merge_or_keep(part, !part.is_match && previous != nullptr && previous->is_match);
         break;
     }
@@ -109,7 +109,7 @@ class SplitPreTokenizer : public PreTokenizer {
   const bool invert_;
 };
 
-// Puts a space before every piece that does not start with one.
+// Prepends a space to each piece that does not start with a space.
 class PrefixSpacePreTokenizer : public PreTokenizer {
  public:
   absl::Status Split(Pieces& pieces) const override {
@@ -121,10 +121,11 @@ class PrefixSpacePreTokenizer : public PreTokenizer {
   }
 };
 
-// A step after ByteLevel: it sees letters of the byte alphabet, one for each byte, and may cut within a character.
+// Applies `step` after ByteLevel. In Hugging Face's tokenizers, a step after ByteLevel sees the text in the byte
+// alphabet and may split within a character. Here the text stays UTF-8 until the model, so Split converts for the step.
 class ByteAlphabetPreTokenizer : public PreTokenizer {
  public:
-  // `step` only splits.
+  // `step` may split and remove text, but not change it.
   explicit ByteAlphabetPreTokenizer(std::unique_ptr<PreTokenizer> step) : step_(std::move(step)) {}
 
   absl::Status Split(Pieces& pieces) const override {
@@ -134,7 +135,7 @@ class ByteAlphabetPreTokenizer : public PreTokenizer {
       BATON_RETURN_IF_ERROR(step_->Split(split));
       std::string_view rest = letters;
       for (const Piece& piece : split.list) {
-        const size_t skipped = piece.text.data() - rest.data();  // in letters that were removed
+        const size_t skipped = piece.text.data() - rest.data();  // bytes of letters that `step` removed
         bytes.remove_prefix(CountCodePoints(rest.substr(0, skipped)));
         const size_t length = CountCodePoints(piece.text);
         out.push_back({bytes.substr(0, length)});
@@ -149,8 +150,8 @@ class ByteAlphabetPreTokenizer : public PreTokenizer {
   const std::unique_ptr<PreTokenizer> step_;
 };
 
-// SentencePiece's way with spaces: each becomes `replacement`, one is put before the text if there is none, and words
-// begin with it.
+// Handles spaces like SentencePiece: replaces each space, prepends a replacement if there is none, and with `split`
+// cuts before each replacement.
 class MetaspacePreTokenizer : public PreTokenizer {
  public:
   MetaspacePreTokenizer(const Metaspace& metaspace, bool split)
@@ -194,7 +195,7 @@ absl::StatusOr<SplitBehavior> BehaviorFromName(const JsonNode& json) {
   return json.Unsupported(Concat("behavior '", name, "'"));
 }
 
-// A chain under construction.
+// Builds a chain step by step.
 struct Loader {
   std::vector<std::unique_ptr<PreTokenizer>> chain;
   bool has_byte_level = false;
@@ -205,8 +206,7 @@ struct Loader {
     if (type == "Split") return LoadSplit(json);
     if (type == "Digits") return LoadDigits(json);
     if (type == "Punctuation") return LoadPunctuation(json);
-    // The pieces are the matches.
-    if (type == "Whitespace") {
+    if (type == "Whitespace") {  // invert: the matches are the pieces
       return AddSplit(Concat("[", kWordCharacters, "]+|[^", kWordCharacters, "\\s]+"), SplitBehavior::kRemoved, true);
     }
     if (type == "WhitespaceSplit") return AddSplit("\\s+", SplitBehavior::kRemoved, false);
@@ -265,7 +265,7 @@ struct Loader {
     if (const auto name = json.Find("behavior")) {
       BATON_ASSIGN_OR_RETURN(behavior, BehaviorFromName(*name));
     }
-    // ASCII's symbols count as punctuation, too.
+    // Hugging Face counts ASCII symbols as punctuation.
     return AddSplit(R"([\p{P}$+<=>^`|~])", behavior, false);
   }
 

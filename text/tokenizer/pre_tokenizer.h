@@ -1,6 +1,7 @@
-// Pre-tokenizers cut text into the pieces that the model encodes, each on its own.
+// Pre-tokenizers split text into pieces, which the model encodes separately. A tokenizer applies a chain of
+// pre-tokenizers: each splits the pieces that the previous pre-tokenizer left.
 //
-// A tokenizer's pre-tokenizer is a list of them; each refines what the one before left. Immutable, so thread-safe.
+// Immutable, so thread-safe.
 #pragma once
 
 #include <memory>
@@ -23,10 +24,10 @@ class PreTokenizer {
 
 struct PreTokenizers {
   std::vector<std::unique_ptr<PreTokenizer>> chain;
-  bool is_byte_level = false;  // ByteLevel is among the steps: the model sees bytes
+  bool is_byte_level = false;  // the chain has a ByteLevel step, so the model encodes bytes
 };
 
-// From tokenizer.json's pre_tokenizer (null: none). UNIMPLEMENTED names what is not supported.
+// Loads the `pre_tokenizer` of tokenizer.json (nullopt: empty chain). UNIMPLEMENTED names an unsupported step.
 absl::StatusOr<PreTokenizers> LoadPreTokenizers(const std::optional<JsonNode>& json);
 
 }  // namespace baton

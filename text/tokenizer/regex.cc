@@ -27,15 +27,15 @@ struct FreeWith {
 
 namespace {
 
-// A legitimate pattern backtracks at most once per byte of a long run, so the limit grows with the text.
+// The limit grows with the text: on a long run, ordinary patterns backtrack up to once per byte.
 constexpr uint32_t kBacktracksAtLeast = 1'000'000;
 constexpr size_t kBacktracksPerByte = 4;
-constexpr uint32_t kHeapKib = 64 * 1024;  // of the interpreter, where the JIT compiler is not available
+constexpr uint32_t kHeapKib = 64 * 1024;  // for the interpreter, on machines without JIT support
 constexpr size_t kJitStackMinBytes = size_t{32} * 1024;
 constexpr size_t kJitStackMaxBytes = size_t{4} * 1024 * 1024;
-// Start positions tried in one call, so that the clock can be looked at between calls.
+// Start positions per call of pcre2_match. Find checks the time limit between calls.
 constexpr size_t kStartsPerCall = 4096;
-constexpr int kCallsPerLookAtClock = 256;
+constexpr int kCallsPerClockCheck = 256;
 constexpr absl::Duration kTimeLimit = absl::Seconds(20);
 
 using Code = std::unique_ptr<pcre2_code, pcre::FreeWith<pcre2_code_free>>;
@@ -56,7 +56,7 @@ bool IsContinuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0
 
 struct Regex::Impl {
   Code code;
-  // 256 bits: the bytes that a match can begin with. Null when that is not known; lives as long as `code`.
+  // Bitmap of 256 bits: the bytes with which a match can begin. Null when unknown. Owned by `code`.
   const uint8_t* first_bytes = nullptr;
 };
 
@@ -69,7 +69,7 @@ absl::StatusOr<Regex> Regex::Compile(std::string_view pattern, Syntax syntax) {
   const CompileContext context(pcre2_compile_context_create(nullptr));
   if (context == nullptr) return absl::ResourceExhaustedError("no memory for a regular expression");
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
-  // ^ and $ match at every line in Oniguruma.
+  // PCRE2_MULTILINE: in Oniguruma, ^ and $ match at every line.
   const uint32_t options = syntax == Syntax::kLiteral ? PCRE2_UTF | PCRE2_LITERAL | PCRE2_USE_OFFSET_LIMIT
                                                       : PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE |
                                                             PCRE2_NEVER_BACKSLASH_C | PCRE2_USE_OFFSET_LIMIT;
@@ -83,9 +83,9 @@ absl::StatusOr<Regex> Regex::Compile(std::string_view pattern, Syntax syntax) {
                           context.get()));
   if (code == nullptr) {
     return absl::InvalidArgumentError(
-        Concat("not a regular expression: ", ErrorText(error), ", at byte ", error_offset, " of '", source, "'"));
+        Concat("expected a regular expression, got '", source, "': ", ErrorText(error), " at byte ", error_offset));
   }
-  // Where it cannot be compiled to machine code, it is interpreted.
+  // On failure PCRE2 interprets the pattern, so the result is ignored.
   pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
   auto impl = std::make_unique<Impl>();
   pcre2_pattern_info(code.get(), PCRE2_INFO_FIRSTBITMAP, &impl->first_bytes);
@@ -100,9 +100,9 @@ struct Regex::Matcher::State {
   MatchData data;
   JitStack jit_stack;
   int calls = 0;
-  absl::Time started = absl::InfinitePast();  // set by the first look at the clock
+  absl::Time started = absl::InfinitePast();  // set by the first OutOfTime that reads the clock
 
-  // Texts are mostly words without a match, for which a call would take longer than a look at their bytes.
+  // Skips bytes that cannot begin a match. Many pieces have no match, and a scan is faster than a call of pcre2_match.
   size_t SkipToCandidate(std::string_view text, size_t from) const {
     if (first_bytes == nullptr) return from;
     const auto can_begin = [this](char c) {
@@ -114,7 +114,7 @@ struct Regex::Matcher::State {
   }
 
   bool OutOfTime() {
-    if (++calls % kCallsPerLookAtClock != 0) return false;
+    if (++calls % kCallsPerClockCheck != 0) return false;
     const absl::Time now = absl::Now();
     if (started == absl::InfinitePast()) started = now;
     return now - started > kTimeLimit;
@@ -147,14 +147,15 @@ absl::StatusOr<std::optional<Regex::Span>> Regex::Matcher::Find(std::string_view
           Concat("a regular expression took over ", absl::FormatDuration(kTimeLimit), " on ", text.size(), " bytes"));
     }
     from = state.SkipToCandidate(text, from);
-    if (state.first_bytes != nullptr && from >= text.size()) return std::nullopt;  // such a match is not empty
+    // A pattern with first_bytes cannot match the empty text at the end.
+    if (state.first_bytes != nullptr && from >= text.size()) return std::nullopt;
     const size_t last_start = from + kStartsPerCall;
     pcre2_set_offset_limit(state.context.get(), last_start);
     const int result = pcre2_match(state.code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), from,
                                    PCRE2_NO_UTF_CHECK, state.data.get(), state.context.get());
     if (result >= 0) {
       const size_t* offsets = pcre2_get_ovector_pointer(state.data.get());
-      // \K can put the start of a match before where the search began, or after its end.
+      // \K can move the start of a match before `from` or behind the end of the match.
       const size_t begin = std::max(offsets[0], from);
       return Span{begin, std::max(begin, offsets[1])};
     }

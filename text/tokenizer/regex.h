@@ -1,12 +1,7 @@
-// Regular expressions over UTF-8, by PCRE2 with its JIT compiler.
+// Regular expressions over UTF-8, in Oniguruma's syntax (oniguruma.h), matched by PCRE2 with its JIT compiler.
 //
-// The patterns are Oniguruma's, as in Hugging Face's tokenizers (oniguruma.h).
-//
-// A pattern is data from outside and so is the text. Each attempt to match has a limit on backtracking and on memory,
-// and each Matcher a limit on time (a backstop: quadratic patterns stay under the other limits for long); past one the
-// match fails with RESOURCE_EXHAUSTED.
-//
-// A Regex is immutable and thread-safe; a Matcher belongs to one thread.
+// Patterns and texts are untrusted. Find limits backtracking and memory per match, and time per Matcher. The time limit
+// stops quadratic patterns, which stay below the other limits. A Regex is immutable and thread-safe; a Matcher is not.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +25,8 @@ class Regex {
 
   enum class Syntax { kPattern, kLiteral };
 
-  // INVALID_ARGUMENT with the offset and reason when `pattern` is not a regular expression; UNIMPLEMENTED names what in
-  // it is not supported.
+  // INVALID_ARGUMENT, with offset and reason, when `pattern` is not a valid regular expression. UNIMPLEMENTED names an
+  // unsupported construct.
   static absl::StatusOr<Regex> Compile(std::string_view pattern, Syntax syntax);
 
   Regex(Regex&&) noexcept;
@@ -44,7 +39,7 @@ class Regex {
   std::unique_ptr<Impl> impl_;
 };
 
-// Finds the matches in texts, one after the other.
+// Searches texts for one Regex. A Matcher can be reused for several texts.
 class Regex::Matcher {
  public:
   // `regex` must outlive the matcher.
@@ -53,7 +48,8 @@ class Regex::Matcher {
   Matcher(const Matcher&) = delete;
   Matcher& operator=(const Matcher&) = delete;
 
-  // The first match in `text`, which is valid UTF-8, at or after the code point boundary `from`.
+  // Returns the first match that begins at byte `from` or later. `text` is valid UTF-8; `from` is a code point
+  // boundary. RESOURCE_EXHAUSTED when the search hits a limit.
   absl::StatusOr<std::optional<Span>> Find(std::string_view text, size_t from);
 
  private:

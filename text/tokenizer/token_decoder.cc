@@ -47,9 +47,9 @@ absl::StatusOr<TokenDecoder> TokenDecoder::Load(const JsonNode& json) {
 
 absl::Status TokenDecoder::LoadStep(const JsonNode& json, bool is_only) {
   BATON_ASSIGN_OR_RETURN(const std::string_view type, json.GetString("type"));
-  if (type == "Fuse") return absl::OkStatus();  // tokens become one text: here they do in any case
+  if (type == "Fuse") return absl::OkStatus();  // joins tokens, which Decode does anyway
   if (type == "ByteLevel") {
-    if (!is_only) return json.Unsupported("a ByteLevel decoder beside others");
+    if (!is_only) return json.Unsupported("a ByteLevel decoder together with other decoders");
     is_byte_level_ = true;
     return absl::OkStatus();
   }
@@ -61,7 +61,7 @@ absl::Status TokenDecoder::LoadStep(const JsonNode& json, bool is_only) {
     BATON_ASSIGN_OR_RETURN(const JsonNode pattern, json.Get("pattern"));
     if (!pattern.Find("String")) return json.Unsupported("a Replace decoder with a regular expression");
     BATON_ASSIGN_OR_RETURN(const std::string_view what, pattern.GetString("String"));
-    if (what.empty()) return pattern.Expected("a text to replace");
+    if (what.empty()) return absl::InvalidArgumentError(Concat(pattern.path(), ".String: expected a text, got \"\""));
     BATON_ASSIGN_OR_RETURN(const std::string_view content, json.GetString("content"));
     replacements_.emplace_back(what, content);
     return absl::OkStatus();
@@ -71,7 +71,9 @@ absl::Status TokenDecoder::LoadStep(const JsonNode& json, bool is_only) {
     BATON_ASSIGN_OR_RETURN(const int64_t start, json.GetInteger("start"));
     BATON_ASSIGN_OR_RETURN(const int64_t stop, json.GetInteger("stop"));
     if (stop != 0) return json.Unsupported("a Strip decoder at the end");
-    if (start < 0 || start > INT_MAX) return json.Expected("a start of 0 or more");
+    if (start < 0 || start > INT_MAX) {
+      return absl::InvalidArgumentError(Concat(json.path(), ".start: expected 0 to ", INT_MAX, ", got ", start));
+    }
     trims_ = static_cast<int>(start);
     return absl::OkStatus();
   }

@@ -1,7 +1,7 @@
-// How the tokens of a vocabulary become text again: tokenizer.json's decoder.
+// Decodes tokens to text: the `decoder` of tokenizer.json. All supported decoders reduce to two functions: Bytes
+// decodes a token, Trimmed strips the start of a decoded sequence.
 //
-// Whatever its steps are, they come to two things: the bytes that each token stands for, and what the text of a whole
-// sequence loses at its start. Immutable after loading, so thread-safe.
+// Immutable after Load, so thread-safe.
 #pragma once
 
 #include <optional>
@@ -18,28 +18,28 @@ class JsonNode;
 
 class TokenDecoder {
  public:
-  // ByteLevel, or a Sequence of Replace, ByteFallback, Fuse, Strip and Metaspace. UNIMPLEMENTED names what is not
-  // supported.
+  // Loads ByteLevel, or a Sequence of Replace, ByteFallback, Fuse, Strip and Metaspace. UNIMPLEMENTED names an
+  // unsupported decoder.
   static absl::StatusOr<TokenDecoder> Load(const JsonNode& json);
 
-  // A vocabulary is written in letters that stand for bytes.
+  // The vocabulary is spelled in the byte alphabet (byte_alphabet.h).
   bool is_byte_level() const { return is_byte_level_; }
-  // Of a token that the vocabulary writes `word`.
+  // Returns the bytes of a token that tokenizer.json spells `word`.
   std::string Bytes(std::string_view word) const;
-  // `text` of a whole sequence without what it loses at its start.
+  // Strips the start of `text`, the decoded text of a whole sequence.
   std::string_view Trimmed(std::string_view text) const;
 
  private:
   absl::Status LoadStep(const JsonNode& json, bool is_only);
 
   bool is_byte_level_ = false;
-  bool byte_fallback_ = false;                                     // <0xE2> is a byte
-  std::vector<std::pair<std::string, std::string>> replacements_;  // in each token
-  std::string trimmed_;                                            // one character
-  int trims_ = 0;                                                  // at most so many of it
+  bool byte_fallback_ = false;                                     // a token <0xE2> decodes to byte 0xE2
+  std::vector<std::pair<std::string, std::string>> replacements_;  // applied to each token, in order
+  std::string trimmed_;                                            // stripped from the start of a sequence
+  int trims_ = 0;                                                  // at most this many times
 };
 
-// The byte that a token such as <0xE2> stands for.
+// "<0xE2>" -> 0xE2. Returns nullopt for other words.
 std::optional<unsigned char> ByteOfFallbackToken(std::string_view word);
 std::string FallbackToken(unsigned char byte);
 

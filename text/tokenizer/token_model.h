@@ -1,4 +1,4 @@
-// What turns a piece of text into tokens: tokenizer.json's model.
+// Encodes pieces of text to tokens: the `model` of tokenizer.json.
 //
 // Immutable after loading, so thread-safe.
 #pragma once
@@ -19,12 +19,12 @@ class Vocabulary;
 class TokenModel {
  public:
   virtual ~TokenModel() = default;
-  // Appends the tokens of `piece`, which is valid UTF-8 of less than 4 GiB, to `out`.
+  // Appends the tokens of `piece` to `out`. `piece` is valid UTF-8 of less than 4 GiB.
   virtual void Encode(std::string_view piece, std::vector<TokenId>& out) const = 0;
 };
 
-// Of type BPE (bpe.h) or Unigram (unigram.h); another one is refused by its name. The tokens' bytes go into
-// `vocabulary`.
+// Loads a model of type BPE (bpe.h) or Unigram (unigram.h) and adds its tokens to `vocabulary`. UNIMPLEMENTED names
+// another type.
 absl::StatusOr<std::unique_ptr<const TokenModel>> LoadTokenModel(const JsonNode& json, const TokenDecoder& decoder,
                                                                  Vocabulary& vocabulary);
 

@@ -18,14 +18,13 @@
 namespace baton {
 namespace {
 
-// Keeps positions within 32 bits, with much room. Requests have smaller limits of their own.
+// Bpe and Unigram use 32-bit positions. Requests have smaller limits.
 constexpr size_t kMaxTextBytes = size_t{256} << 20;
 
-// The stages of tokenizer.json, one after the other: added tokens and normalizer, pre-tokenizers, model,
-// post-processor.
+// The stages of tokenizer.json. Encode runs added tokens with the normalizer, pre-tokenizers, model, post-processor.
 struct Pipeline {
   Vocabulary vocabulary;
-  std::unique_ptr<const Normalizer> normalizer;  // or null
+  std::unique_ptr<const Normalizer> normalizer;  // may be null
   std::optional<AddedTokens> added_tokens;
   PreTokenizers pre_tokenizers;
   TokenDecoder decoder;
@@ -41,7 +40,7 @@ class PipelineTokenizer : public Tokenizer {
   absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text, bool add_special_tokens) const override {
     if (text.size() > kMaxTextBytes) {
       return absl::ResourceExhaustedError(
-          Concat("a text of ", text.size(), " bytes exceeds the tokenizer's limit of ", kMaxTextBytes));
+          Concat("text to tokenize: expected at most ", kMaxTextBytes, " bytes, got ", text.size()));
     }
     std::string repaired;
     Pieces pieces;
@@ -92,7 +91,8 @@ absl::StatusOr<TokenDecoder> LoadDecoder(const JsonNode& root) {
   return TokenDecoder::Load(*json);
 }
 
-// `wanted` of tokenizer_config.json has the last word on whether `token` is put at one end of a text.
+// Applies add_bos_token or add_eos_token of tokenizer_config.json, which overrides the post-processor of
+// tokenizer.json. `side` holds the tokens that the post-processor adds at that end of a text.
 absl::Status Override(std::optional<bool> wanted, std::optional<TokenId> token, std::string_view key,
                       std::vector<TokenId>& side) {
   if (!wanted || *wanted == !side.empty()) return absl::OkStatus();
@@ -102,7 +102,7 @@ absl::Status Override(std::optional<bool> wanted, std::optional<TokenId> token, 
   }
   if (!token) {
     return absl::InvalidArgumentError(
-        Concat("tokenizer_config.json: ", key, " is true, but its token is not among the added tokens"));
+        Concat("tokenizer_config.json: ", key, ": expected false, because the token is not an added token"));
   }
   side.push_back(*token);
   return absl::OkStatus();
@@ -122,13 +122,13 @@ absl::Status ApplyConfig(const TokenizerConfig& config, Pipeline& pipeline) {
 absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Create(std::string_view tokenizer_json,
                                                              std::string_view tokenizer_config_json) {
   BATON_ASSIGN_OR_RETURN(const nlohmann::json document, ParseJson(tokenizer_json, "tokenizer.json"));
-  const JsonNode root(document, "tokenizer.json");
+  const auto root = JsonNode::OfFile(document, "tokenizer.json");
   auto pipeline = std::make_unique<Pipeline>();
   BATON_ASSIGN_OR_RETURN(pipeline->decoder, LoadDecoder(root));
   BATON_ASSIGN_OR_RETURN(pipeline->normalizer, LoadNormalizer(root.Find("normalizer")));
   BATON_ASSIGN_OR_RETURN(pipeline->pre_tokenizers, LoadPreTokenizers(root.Find("pre_tokenizer")));
   if (pipeline->pre_tokenizers.is_byte_level != pipeline->decoder.is_byte_level()) {
-    return root.Unsupported("a ByteLevel pre-tokenizer without a ByteLevel decoder, or the other way round,");
+    return root.Unsupported("only one of ByteLevel pre-tokenizer and ByteLevel decoder");
   }
   BATON_ASSIGN_OR_RETURN(const JsonNode model, root.Get("model"));
   BATON_ASSIGN_OR_RETURN(pipeline->model, LoadTokenModel(model, pipeline->decoder, pipeline->vocabulary));

@@ -1,6 +1,6 @@
-// Text to token ids and back, as the tokenizer.json of a Hugging Face folder says.
+// A Tokenizer converts text to token ids and back, as defined by a model's tokenizer.json.
 //
-// Immutable after loading, so thread-safe.
+// Immutable after Create, so thread-safe. A Detokenizer belongs to one request and is not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,35 +18,36 @@ namespace baton {
 
 class Tokenizer {
  public:
-  // From the text of tokenizer.json and (may be empty) tokenizer_config.json. Anything in them that is not supported is
-  // refused by its name (UNIMPLEMENTED); a malformed file by the field and what was expected (INVALID_ARGUMENT).
+  // Takes the texts of tokenizer.json and tokenizer_config.json; the latter may be empty. UNIMPLEMENTED names an
+  // unsupported feature. INVALID_ARGUMENT names the field and what was expected.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Create(std::string_view tokenizer_json,
                                                            std::string_view tokenizer_config_json);
   virtual ~Tokenizer() = default;
 
-  // Special tokens in `text` are recognized. With add_special_tokens the BOS is put first when the tokenizer says so
-  // and `text` does not start with it already. Invalid UTF-8 becomes U+FFFD.
+  // Recognizes special tokens in `text`. With add_special_tokens, adds the tokens of the model's post-processor,
+  // usually BOS, unless `text` starts with them. Invalid UTF-8 becomes U+FFFD.
   virtual absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text, bool add_special_tokens) const = 0;
-  // The whole text. Ids outside the vocabulary are INVALID_ARGUMENT.
+  // Returns the text of a whole sequence. INVALID_ARGUMENT when an id is outside the vocabulary.
   virtual absl::StatusOr<std::string> Decode(const std::vector<TokenId>& ids, bool skip_special_tokens) const = 0;
 
   virtual int vocab_size() const = 0;  // highest id + 1
-  // The bytes a token stands for (part of a code point perhaps); a special token's own text. Empty when out of range.
+  // Returns the bytes of a token, which may be part of a code point. Empty when `id` is outside the vocabulary.
   virtual std::string_view TokenBytes(TokenId id) const = 0;
   virtual bool IsSpecial(TokenId id) const = 0;
-  virtual std::optional<TokenId> IdOf(std::string_view token_text) const = 0;  // added tokens only
+  virtual std::optional<TokenId> IdOf(std::string_view token_text) const = 0;  // finds added tokens only
   virtual std::optional<TokenId> bos() const = 0;
 };
 
-// Token ids to text, one at a time: the concatenation of all deltas is the whole text's, and no delta splits a code
+// Converts token ids to text incrementally. The deltas concatenate to the decoded text, and no delta splits a code
 // point.
 class Detokenizer {
  public:
   Detokenizer(const Tokenizer& tokenizer, bool skip_special_tokens)
       : tokenizer_(tokenizer), skip_special_tokens_(skip_special_tokens) {}
-  // The text that `id` completes; empty when it ends within a code point. Invalid bytes become U+FFFD.
+  // Returns the text that `id` completes; bytes of an unfinished code point wait for the next call. Invalid bytes
+  // become U+FFFD.
   std::string Push(TokenId id);
-  // What is left of an unfinished code point, as U+FFFD.
+  // Returns U+FFFD if a code point is unfinished, otherwise "".
   std::string Flush();
 
  private:

@@ -8,7 +8,7 @@
 namespace baton {
 namespace {
 
-// A token is written as its text or as an object with its text in `content`.
+// A token is a string or an object with the string in `content`.
 absl::StatusOr<std::string> TokenText(const JsonNode& json) {
   BATON_ASSIGN_OR_RETURN(const std::string_view text,
                          json.value().is_object() ? json.GetString("content") : json.String());
@@ -21,7 +21,7 @@ absl::StatusOr<std::optional<std::string>> ReadToken(const JsonNode& root, std::
   return TokenText(*field);
 }
 
-// What Hugging Face's special_tokens_map has besides BOS and EOS.
+// Reads the special tokens of Hugging Face's special_tokens_map other than BOS and EOS.
 absl::Status ReadMoreSpecialTokens(const JsonNode& root, TemplateValue::Dict& tokens) {
   for (const char* name : {"unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
     BATON_ASSIGN_OR_RETURN(std::optional<std::string> token, ReadToken(root, name));
@@ -73,7 +73,7 @@ absl::StatusOr<TokenizerConfig> ParseTokenizerConfig(std::string_view json) {
   TokenizerConfig config;
   if (json.empty()) return config;
   BATON_ASSIGN_OR_RETURN(const nlohmann::json document, ParseJson(json, "tokenizer_config.json"));
-  const JsonNode root(document, "tokenizer_config.json");
+  const auto root = JsonNode::OfFile(document, "tokenizer_config.json");
   if (!document.is_object()) return root.Expected("an object");
   BATON_ASSIGN_OR_RETURN(config.bos_token, ReadToken(root, "bos_token"));
   BATON_ASSIGN_OR_RETURN(config.eos_token, ReadToken(root, "eos_token"));

@@ -1,4 +1,4 @@
-// What tokenizer_config.json says beside the tokenizer itself: special tokens by role and the chat template.
+// The fields of tokenizer_config.json that matter here: special tokens by role, and chat templates.
 #pragma once
 
 #include <optional>
@@ -13,17 +13,17 @@ namespace baton {
 struct TokenizerConfig {
   std::optional<std::string> bos_token;
   std::optional<std::string> eos_token;
-  // The others by the names that templates know them by: pad_token, additional_special_tokens (a list), ...
+  // Further special tokens by template variable: pad_token, additional_special_tokens (a list), ...
   TemplateValue::Dict more_special_tokens;
-  // Absent: as tokenizer.json's post_processor says.
+  // If absent, tokenizer.json's post_processor decides.
   std::optional<bool> add_bos_token;
   std::optional<bool> add_eos_token;
-  // The only template, or the one named "default"; and for conversations with tools the one named "tool_use".
-  std::optional<std::string> chat_template;
-  std::optional<std::string> tool_template;
+  std::optional<std::string> chat_template;  // the only template, or the template named "default"
+  std::optional<std::string> tool_template;  // the template named "tool_use"
 };
 
-// From the text of the file; all absent when it is empty. INVALID_ARGUMENT names a field that is not what was expected.
+// Parses the text of tokenizer_config.json. An empty text (no such file) gives an empty config. INVALID_ARGUMENT names
+// the field and what was expected.
 absl::StatusOr<TokenizerConfig> ParseTokenizerConfig(std::string_view json);
 
 }  // namespace baton

@@ -15,7 +15,7 @@
 namespace baton {
 namespace {
 
-// How far an unknown character is below the least likely token.
+// An unknown character scores this much less than the token with the lowest score. SentencePiece's value.
 constexpr double kUnknownPenalty = 10;
 
 uint64_t Edge(uint32_t node, char byte) { return static_cast<uint64_t>(node) << 8 | static_cast<unsigned char>(byte); }
@@ -43,15 +43,17 @@ absl::Status Unigram::LoadVocabulary(const JsonNode& json, const TokenDecoder& d
   for (size_t id = 0; id < items.size(); ++id) {
     const nlohmann::json& item = items[id].value();
     const bool is_pair = item.is_array() && item.size() == 2 && item[0].is_string() && item[1].is_number();
-    if (!is_pair) return items[id].Expected("a token, [\"text\", score]");
+    if (!is_pair) return items[id].Expected("[\"token\", score]");
     const std::string& word = item[0].get_ref<const std::string&>();
     scores_.push_back(item[1].get<double>());
-    if (!std::isfinite(scores_.back())) return items[id].Expected("a finite score");
+    if (!std::isfinite(scores_.back())) {
+      return absl::InvalidArgumentError(Concat(items[id].path(), "[1]: expected a finite score, got ", scores_.back()));
+    }
     const absl::Status set = vocabulary.Set(static_cast<int64_t>(id), decoder.Bytes(word), false);
     if (!set.ok()) return absl::InvalidArgumentError(Concat(items[id].path(), ": ", set.message()));
     if (const auto byte = ByteOfFallbackToken(word); byte && byte_fallback) {
       byte_tokens_[*byte] = static_cast<TokenId>(id);
-      continue;  // a text that reads like it is not that byte
+      continue;  // not in the trie: the literal text "<0xE2>" must not encode to the byte token
     }
     uint32_t node = 0;
     for (const char byte : word) {
@@ -70,18 +72,19 @@ absl::Status Unigram::FindUnknown(const JsonNode& json) {
   if (!unknown) return absl::OkStatus();
   BATON_ASSIGN_OR_RETURN(const int64_t id, unknown->Integer());
   if (id < 0 || id >= static_cast<int64_t>(scores_.size())) {
-    return unknown->Expected(Concat("the id of a token, 0 to ", scores_.size() - 1));
+    return absl::InvalidArgumentError(
+        Concat(unknown->path(), ": expected a token id from 0 to ", scores_.size() - 1, ", got ", id));
   }
   unknown_token_ = static_cast<TokenId>(id);
   return absl::OkStatus();
 }
 
 void Unigram::Encode(std::string_view piece, std::vector<TokenId>& out) const {
-  // The best way to each place in the piece: its score and its last token.
+  // ways[at] is the best split of the first `at` bytes: its score and its last token.
   struct Way {
     double score = 0;
-    uint32_t from = 0;
-    TokenId token = kNone;  // kNone: an unknown character
+    uint32_t from = 0;      // where the last token begins
+    TokenId token = kNone;  // kNone for an unknown character
     bool exists = false;
   };
   std::vector<Way> ways(piece.size() + 1);
@@ -93,7 +96,7 @@ void Unigram::Encode(std::string_view piece, std::vector<TokenId>& out) const {
   };
   for (size_t at = 0; at < piece.size();) {
     const size_t next = at + ReadUtf8(piece.substr(at)).length;
-    bool known = false;  // this one character is a token
+    bool known = false;  // whether the single character at `at` is a token
     uint32_t node = 0;
     for (size_t end = at; end < piece.size();) {
       const auto edge = edges_.find(Edge(node, piece[end]));
@@ -108,7 +111,7 @@ void Unigram::Encode(std::string_view piece, std::vector<TokenId>& out) const {
     at = next;
   }
 
-  std::vector<std::pair<uint32_t, uint32_t>> cuts;  // from, to; the last one first
+  std::vector<std::pair<uint32_t, uint32_t>> cuts;  // [from, to) of each token, last token first
   for (auto at = static_cast<uint32_t>(piece.size()); at > 0; at = ways[at].from) cuts.emplace_back(ways[at].from, at);
   for (size_t i = cuts.size(); i-- > 0;) {
     if (const TokenId token = ways[cuts[i].second].token; token != kNone) {

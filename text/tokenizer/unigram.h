@@ -1,11 +1,10 @@
-// SentencePiece's unigram model (Kudo, 2018): of all ways to cut a piece into tokens the one with the highest sum of
-// scores, found by dynamic programming over the piece's characters; of equals, that with the longest last token.
+// SentencePiece's unigram model (Kudo, 2018). Encode finds the split of a piece with the highest sum of token scores,
+// by dynamic programming. Among equal splits, the split with the longest last token wins.
 //
-// A character that no token begins with at its place is unknown, at a score below every token's. Unknown characters in
-// a row are one unknown token, or with byte_fallback become those of their bytes; a text that reads like the token of a
-// byte is not that byte, as in SentencePiece itself.
+// A character that is no token costs a score below every token's. A run of such characters becomes one unknown token,
+// or byte tokens (<0xE2>...) with byte_fallback. As in SentencePiece, the literal text "<0xE2>" is not a byte token.
 //
-// Linear in the length of a piece, times that of the longest token. Immutable after Load, so thread-safe.
+// Encode takes time O(piece length x longest token). Immutable after Load, so thread-safe.
 #pragma once
 
 #include <array>
@@ -36,13 +35,13 @@ class Unigram final : public TokenModel {
   absl::Status FindUnknown(const JsonNode& json);
   void AddUnknown(std::string_view text, std::vector<TokenId>& out) const;
 
-  // A trie: (node << 8 | byte) -> node, from node 0. token_at_[node] is the token that ends there, or kNone.
+  // A trie with root 0: (node << 8 | byte) -> child node. token_at_[node] is the token that ends at node, or kNone.
   absl::flat_hash_map<uint64_t, uint32_t> edges_;
   std::vector<TokenId> token_at_;
   std::vector<double> scores_;  // by id
   double unknown_score_ = 0;
   TokenId unknown_token_ = kNone;
-  std::array<TokenId, 256> byte_tokens_{};  // of byte_fallback, or kNone
+  std::array<TokenId, 256> byte_tokens_{};  // for byte_fallback; kNone without
 };
 
 }  // namespace baton

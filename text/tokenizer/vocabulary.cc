@@ -6,10 +6,11 @@ namespace baton {
 
 absl::Status Vocabulary::Set(int64_t id, std::string_view bytes, bool is_special) {
   if (id < 0 || id >= kMaxSize) {
-    return absl::InvalidArgumentError(Concat("token id ", id, " is outside 0..", kMaxSize - 1));
+    return absl::InvalidArgumentError(Concat("expected a token id from 0 to ", kMaxSize - 1, ", got ", id));
   }
-  if (text_.size() + bytes.size() > UINT32_MAX)
-    return absl::InvalidArgumentError("the vocabulary exceeds 4 GiB of text");
+  if (text_.size() + bytes.size() > UINT32_MAX) {
+    return absl::InvalidArgumentError("vocabulary: expected tokens of less than 4 GiB in total");
+  }
   if (id >= size()) entries_.resize(id + 1);
   entries_[id] = {.offset = static_cast<uint32_t>(text_.size()),
                   .length = static_cast<uint32_t>(bytes.size()),

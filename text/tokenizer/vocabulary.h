@@ -1,6 +1,6 @@
-// What each token id stands for.
+// Maps token ids to the bytes that they decode to.
 //
-// Immutable once filled, then thread-safe.
+// Not thread-safe while loading. Afterwards only const methods are called, which are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ namespace baton {
 
 class Vocabulary {
  public:
-  // Far above any model's; keeps a damaged id in a file from claiming gigabytes.
+  // Far above every real model. Keeps a damaged id in a file from allocating gigabytes.
   static constexpr int kMaxSize = 1 << 20;
 
-  // Makes `bytes` the text of `id`, in place of what it was. INVALID_ARGUMENT when the id is negative or too large.
+  // Sets or replaces the entry of `id`. INVALID_ARGUMENT when `id` is outside [0, kMaxSize).
   absl::Status Set(int64_t id, std::string_view bytes, bool is_special);
 
   int size() const { return static_cast<int>(entries_.size()); }  // highest id + 1
-  // Ids may have gaps.
+  // Not every id below size() need exist.
   bool Contains(TokenId id) const { return id >= 0 && id < size() && entries_[id].exists; }
-  // Empty when the id does not exist.
+  // Empty when `id` does not exist.
   std::string_view Bytes(TokenId id) const {
     if (!Contains(id)) return {};
     return std::string_view(text_).substr(entries_[id].offset, entries_[id].length);
@@ -38,7 +38,7 @@ class Vocabulary {
     bool exists = false;
     bool is_special = false;
   };
-  std::string text_;  // all tokens' bytes, one after the other
+  std::string text_;  // the concatenated bytes of all tokens
   std::vector<Entry> entries_;
 };
 

@@ -10,7 +10,7 @@ namespace {
 using testing::AddedToken;
 using ::testing::ElementsAre;
 
-// The tokens of `text`, as text, when `added` are added to a vocabulary of bytes.
+// Encodes `text` with a vocabulary of bytes and the added tokens `added`. Returns the texts of the tokens.
 std::vector<std::string> TokensOf(const nlohmann::json& added, const std::string& text) {
   nlohmann::json json = testing::SmallTokenizer();
   json["added_tokens"] = added;
@@ -28,7 +28,7 @@ nlohmann::json With(nlohmann::json token, const char* property) {
   return token;
 }
 
-TEST(AddedTokensTest, TheLongestAtAPositionCounts) {
+TEST(AddedTokensTest, LongestTokenAtAPositionWins) {
   const nlohmann::json added =
       nlohmann::json::array({AddedToken(256, "<a"), AddedToken(257, "<a>"), AddedToken(258, "a>b")});
   EXPECT_THAT(TokensOf(added, "x<a>b"), ElementsAre("x", "<a>", "b"));
@@ -36,7 +36,7 @@ TEST(AddedTokensTest, TheLongestAtAPositionCounts) {
   EXPECT_THAT(TokensOf(added, "a>b<"), ElementsAre("a>b", "<"));
 }
 
-TEST(AddedTokensTest, ATokenMayBeTheWholeTextOrFollowAnother) {
+TEST(AddedTokensTest, TokensMayAdjoinAndFillTheText) {
   const nlohmann::json added = nlohmann::json::array({AddedToken(256, "<a>")});
   EXPECT_THAT(TokensOf(added, "<a>"), ElementsAre("<a>"));
   EXPECT_THAT(TokensOf(added, "<a><a>"), ElementsAre("<a>", "<a>"));
@@ -44,16 +44,16 @@ TEST(AddedTokensTest, ATokenMayBeTheWholeTextOrFollowAnother) {
   EXPECT_THAT(TokensOf(added, ""), ElementsAre());
 }
 
-TEST(AddedTokensTest, SingleWordNeedsNoWordAround) {
+TEST(AddedTokensTest, SingleWordDoesNotMatchWithinAWord) {
   const nlohmann::json added = nlohmann::json::array({With(AddedToken(256, "cat"), "single_word")});
   EXPECT_THAT(TokensOf(added, "cat,cat"), ElementsAre("cat", ",", "cat"));
   EXPECT_THAT(TokensOf(added, "cats"), ElementsAre("c", "a", "t", "s"));
   EXPECT_THAT(TokensOf(added, "_cat"), ElementsAre("_", "c", "a", "t"));
-  // A letter beyond ASCII is part of a word, too.
+  // Letters outside ASCII are word characters.
   EXPECT_THAT(TokensOf(added, "cat\u00E9"), ElementsAre("c", "a", "t", "\xC3", "\xA9"));
 }
 
-TEST(AddedTokensTest, StrippedSidesTakeTheWhitespaceAlong) {
+TEST(AddedTokensTest, LstripAndRstripIncludeAdjacentWhitespace) {
   EXPECT_THAT(TokensOf(nlohmann::json::array({With(AddedToken(256, "<a>"), "lstrip")}), "x \u00A0<a> y"),
               ElementsAre("x", "<a>", " ", "y"));
   EXPECT_THAT(TokensOf(nlohmann::json::array({With(AddedToken(256, "<a>"), "rstrip")}), "x <a>\n y"),
@@ -62,21 +62,21 @@ TEST(AddedTokensTest, StrippedSidesTakeTheWhitespaceAlong) {
   EXPECT_THAT(TokensOf(both, "<a>  <a>"), ElementsAre("<a>", "<a>"));
 }
 
-TEST(AddedTokensTest, TokensThatAreNotNormalizedComeFirst) {
-  // In one pass the leftmost, "ab", would win.
+TEST(AddedTokensTest, TokensThatAreNotNormalizedAreMatchedFirst) {
+  // A single pass would find the leftmost token, "ab".
   const nlohmann::json added =
       nlohmann::json::array({With(AddedToken(256, "ab"), "normalized"), AddedToken(257, "bc")});
   EXPECT_THAT(TokensOf(added, "abc"), ElementsAre("a", "bc"));
 }
 
-TEST(AddedTokensTest, TheTextBetweenIsSplitOnItsOwn) {
+TEST(AddedTokensTest, MergesDoNotCrossAddedTokens) {
   nlohmann::json json = testing::SmallTokenizer({{"a", "b"}});
   json["added_tokens"] = nlohmann::json::array({AddedToken(257, "|")});
   const auto tokenizer = *Tokenizer::Create(json.dump(), "");
   EXPECT_THAT(*tokenizer->Encode("ab|a|b", false), ElementsAre(256, 257, 'a', 257, 'b'));
 }
 
-TEST(AddedTokensTest, BadEntriesAreRefusedByTheirPlace) {
+TEST(AddedTokensTest, ErrorsNameTheEntry) {
   nlohmann::json json = testing::SmallTokenizer();
   json["added_tokens"] = nlohmann::json::array({AddedToken(256, "a"), AddedToken(257, "a")});
   EXPECT_TRUE(

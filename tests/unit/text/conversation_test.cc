@@ -15,7 +15,7 @@ namespace {
 using absl::StatusCode;
 using testing::Fails;
 
-// What a template sees.
+// Returns the template's variables as JSON, or the error message.
 std::string Seen(const Conversation& conversation, const TemplateDialect& dialect = {}) {
   const auto inputs = TemplateInputs(conversation, dialect, "chat");
   if (!inputs.ok()) return std::string(inputs.status().message());
@@ -27,7 +27,7 @@ std::string SeenFromJson(std::string_view json) {
   return conversation.ok() ? Seen(*conversation) : std::string(conversation.status().message());
 }
 
-TEST(ConversationTest, MessagesAsTheTemplateSeesThem) {
+TEST(ConversationTest, ConvertsMessagesToTemplateVariables) {
   EXPECT_EQ(Seen({.messages = {{"user", "Hi"}}}), R"([{"role": "user", "content": "Hi"}] null )");
   EXPECT_EQ(Seen({.messages = {{.role = "user", .content = {}}}}), R"([{"role": "user", "content": ""}] null )");
   Conversation conversation;
@@ -51,7 +51,7 @@ TEST(ConversationTest, MessagesAsTheTemplateSeesThem) {
       std::string::npos);
 }
 
-TEST(ConversationTest, ContentInTheFormThatTheTemplateWants) {
+TEST(ConversationTest, ConvertsContentToTheFormOfTheDialect) {
   const auto seen = [](const ChatTurn& turn, ContentForm form) {
     const std::string text = Seen({.messages = {turn}}, {.content = {{"user", form}}});
     const size_t begin = text.find("content") + 10;
@@ -69,14 +69,14 @@ TEST(ConversationTest, ContentInTheFormThatTheTemplateWants) {
   EXPECT_EQ(seen(parts, ContentForm::kParts), two_parts);
   EXPECT_EQ(seen(text, ContentForm::kOnePart), R"([{"type": "text", "text": "a"}])");
   EXPECT_EQ(seen(parts, ContentForm::kOnePart), R"([{"type": "text", "text": "a\nb"}])");
-  EXPECT_EQ(seen(other, ContentForm::kTextOrParts), R"("a\nb")") << "of a role that was not tried";
+  EXPECT_EQ(seen(other, ContentForm::kTextOrParts), R"("a\nb")") << "a role that the dialect does not list";
   EXPECT_EQ(seen(other, ContentForm::kParts), two_parts);
   EXPECT_EQ(seen({.role = "user", .content = {}}, ContentForm::kParts), R"("")");
   EXPECT_EQ(Seen({.messages = {{.role = "user", .content = "a", .content_parts = {"b"}}}}),
-            "chat.messages[0].content_parts: expected no content beside them");
+            "chat.messages[0]: expected content or content_parts, got both");
 }
 
-TEST(ConversationTest, ToolsAndVariables) {
+TEST(ConversationTest, ConvertsToolsAndTemplateArguments) {
   Conversation conversation;
   conversation.messages = {{"user", "Hi"}};
   conversation.tools = {
@@ -90,7 +90,7 @@ TEST(ConversationTest, ToolsAndVariables) {
             R"({"type": "function", "function": {"name": "g"}}, {"x": 1, "a": 2}] [1])");
 }
 
-TEST(ConversationTest, WhatIsWrongIsNamed) {
+TEST(ConversationTest, ErrorsNameTheField) {
   const auto call = [](const char* name, const char* arguments) {
     return Conversation{.messages = {{.role = "assistant", .content = "", .tool_calls = {{"", name, arguments}}}}};
   };
@@ -102,12 +102,12 @@ TEST(ConversationTest, WhatIsWrongIsNamed) {
   EXPECT_EQ(Seen(call("f", "{")), "chat.messages[0].tool_calls[0].arguments_json: not valid JSON at byte 2");
   EXPECT_EQ(Seen(call("f", "[]")), "chat.messages[0].tool_calls[0].arguments_json: expected a JSON object");
   EXPECT_EQ(Seen(call("f", R"({"a": 1, "a": 2})")),
-            "chat.messages[0].tool_calls[0].arguments_json: key \"a\" is there twice");
+            "chat.messages[0].tool_calls[0].arguments_json: expected unique keys, got \"a\" twice");
   EXPECT_EQ(Seen(tool), "chat.tools[0].name: empty; expected a tool's name");
   tool.tools[0] = {"f", "", "3"};
   EXPECT_EQ(Seen(tool), "chat.tools[0].parameters_json_schema: expected a JSON object");
   tool.tools[0] = {"f", "", "", "{}"};
-  EXPECT_EQ(Seen(tool), "chat.tools[0].definition_json: expected no other field beside it");
+  EXPECT_EQ(Seen(tool), "chat.tools[0]: expected definition_json or other fields, got both");
   EXPECT_EQ(Seen({.messages = {{"user", ""}}, .tools = {}, .template_arguments_json = "nope"}),
             "chat.template_arguments_json: not valid JSON at byte 2");
 }
@@ -131,14 +131,14 @@ TEST(ConversationTest, ReadsOpenAiMessages) {
             seen + R"( [{"type": "function", "function": {"name": "add", "strict": true}}] y)");
 }
 
-TEST(ConversationTest, ReadsReasoningByEitherName) {
+TEST(ConversationTest, ReadsReasoningContentOrReasoning) {
   EXPECT_EQ(SeenFromJson(R"([{"role": "a", "content": "b", "reasoning": "r"}])"),
             R"([{"role": "a", "content": "b", "reasoning_content": "r"}] null )");
   EXPECT_EQ(SeenFromJson(R"([{"role": "a", "content": "b", "reasoning": "r", "reasoning_content": "s"}])"),
             R"([{"role": "a", "content": "b", "reasoning_content": "s"}] null )");
 }
 
-TEST(ConversationTest, TemplateArgumentsOfOpenAiRequests) {
+TEST(ConversationTest, ReadsTemplateArgumentsOfOpenAiRequests) {
   const auto arguments = [](const std::string& fields) {
     const auto read = ParseConversation(R"({"messages": [])" + fields + "}", "file");
     return read.ok() ? read->template_arguments_json : std::string(read.status().message());
@@ -152,14 +152,14 @@ TEST(ConversationTest, TemplateArgumentsOfOpenAiRequests) {
       R"({"add_generation_prompt":true,"x":1})");
 }
 
-TEST(ConversationTest, ReadsPartsOfOpenAiMessages) {
+TEST(ConversationTest, ReadsContentPartsOfOpenAiMessages) {
   EXPECT_EQ(
       SeenFromJson(R"([{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}])"),
       R"([{"role": "user", "content": "a\nb"}] null )");
   EXPECT_EQ(SeenFromJson(R"([{"role": "user", "content": []}])"), R"([{"role": "user", "content": ""}] null )");
 }
 
-TEST(ConversationTest, WhatIsWrongInAFileIsNamed) {
+TEST(ConversationTest, ParseErrorsNameTheField) {
   for (const auto& [json, message] : std::vector<std::pair<const char*, const char*>>{
            {"", "file: not valid JSON at byte 1"},
            {"3", "file: expected a list of messages, or an object with `messages`"},
@@ -167,11 +167,11 @@ TEST(ConversationTest, WhatIsWrongInAFileIsNamed) {
            {"[3]", "file: [0]: expected an object with `role` and `content`"},
            {R"([{"role": "user", "content": {}}])", "file: [0].content: expected a text, or a list of parts"},
            {R"([{"role": "user", "content": [{"type": "text", "text": ""}, {"type": "image_url", "url": ""}]}])",
-            R"(file: [0].content[1]: expected {"type": "text", "text": ...}; no other part is supported)"},
+            R"(file: [0].content[1]: expected {"type": "text", "text": ...}; other parts are not supported)"},
            {R"([{"role": "user", "content": [{"type": "text"}]}])",
-            R"(file: [0].content[0]: expected {"type": "text", "text": ...}; no other part is supported)"},
+            R"(file: [0].content[0]: expected {"type": "text", "text": ...}; other parts are not supported)"},
            {R"([{"role": "user", "content": ["a"]}])",
-            R"(file: [0].content[0]: expected {"type": "text", "text": ...}; no other part is supported)"},
+            R"(file: [0].content[0]: expected {"type": "text", "text": ...}; other parts are not supported)"},
            {R"({"messages": [{"role": 1}]})", "file: messages[0].role: expected a text"},
            {R"([{"role": "a", "tool_calls": {}}])", "file: [0].tool_calls: expected a list"},
            {R"([{"role": "a", "tool_calls": [{"name": "f"}]}])",
@@ -183,11 +183,11 @@ TEST(ConversationTest, WhatIsWrongInAFileIsNamed) {
            {R"([{"role": "a", "tool_calls": [{"function": {"name": "f", "arguments": "3"}}]}])",
             "file: [0].tool_calls[0].function.arguments: expected a JSON object"},
            {R"({"messages": [{"role": "a", "content": "", "thinking": "hm"}]})",
-            "file: messages[0].thinking: not known; expected role, content, reasoning_content, reasoning, tool_calls, "
-            "tool_call_id, name"},
+            "file: messages[0].thinking: unknown field; expected one of role, content, reasoning_content, reasoning, "
+            "tool_calls, tool_call_id, name"},
            {R"([{"role": "a", "content": "", "thinking": false}])",
-            "file: [0].thinking: not known; expected role, content, reasoning_content, reasoning, tool_calls, "
-            "tool_call_id, name"},
+            "file: [0].thinking: unknown field; expected one of role, content, reasoning_content, reasoning, "
+            "tool_calls, tool_call_id, name"},
            {R"({"messages": [], "documents": {}})", "file: documents: expected a list"},
            {R"({"messages": [], "add_generation_prompt": 1})", "file: add_generation_prompt: expected true or false"},
            {R"({"messages": [], "tools": {}})", "file: tools: expected a list of tools"},
@@ -197,12 +197,12 @@ TEST(ConversationTest, WhatIsWrongInAFileIsNamed) {
   }
   EXPECT_EQ(SeenFromJson(R"([{"role": "a", "refusal": null, "audio": "", "annotations": [], "x": {}}])"),
             R"([{"role": "a", "content": ""}] null )")
-      << "answers of other servers have such fields";
+      << "clients send back other servers' answers, which have such fields";
   EXPECT_TRUE(Fails(ParseTools("{}", "file"), StatusCode::kInvalidArgument, "file: expected a list of tools"));
 }
 
-// The rows that have tools, as a client would send them.
-TEST(ConversationTest, RowsOfPublicTemplatesRenderAsExpected) {
+// Like ChatTemplateModelsTest, with the conversations parsed from JSON.
+TEST(ConversationTest, ParsedConversationsRenderLikeJinja2) {
   const std::filesystem::path folder = testing::SharedFolder() / "chat_templates";
   if (!std::filesystem::exists(folder / "expected.json")) {
     GTEST_SKIP() << "no " << (folder / "expected.json") << "; set BATON_SHARED to the folder above chat_templates";
@@ -213,7 +213,7 @@ TEST(ConversationTest, RowsOfPublicTemplatesRenderAsExpected) {
     with_tools += conversation.tools.empty() ? 0 : 1;
     const auto chat_template = *ChatTemplate::Parse(testing::ReadFile(folder / row["template"].get<std::string>()));
     TemplateDialect dialect = FindDialect(*chat_template);
-    dialect.arguments_as_text = false;  // as the rows were made
+    dialect.arguments_as_text = false;  // jinja2 got objects when the rows were made
     ASSERT_OK_AND_ASSIGN(ChatTemplateInputs inputs, TemplateInputs(conversation, dialect, "chat"));
     inputs.bos_token = row["bos_token"];
     inputs.eos_token = row["eos_token"];
@@ -230,23 +230,23 @@ TEST(ConversationTest, RowsOfPublicTemplatesRenderAsExpected) {
   EXPECT_GT(with_tools, 0);
 }
 
-TEST(TemplateJsonTest, LimitsAndNumbers) {
+TEST(TemplateJsonTest, EnforcesItsLimits) {
   const std::string deep(65, '[');
   EXPECT_TRUE(Fails(TemplateValueFromJson(deep, "x"), StatusCode::kInvalidArgument, "x: JSON nested deeper than 64"));
   EXPECT_TRUE(Fails(TemplateValueFromJson("9223372036854775808", "x"), StatusCode::kInvalidArgument,
-                    "x: expected whole numbers from -2^63 to 2^63 - 1, got 9223372036854775808"));
+                    "x: expected integers from -2^63 to 2^63 - 1, got 9223372036854775808"));
   EXPECT_TRUE(Fails(TemplateValueFromJson("123456789012345678901234567890", "x"), StatusCode::kInvalidArgument,
-                    "x: expected whole numbers from -2^63 to 2^63 - 1"));
+                    "x: expected integers from -2^63 to 2^63 - 1"));
   EXPECT_TRUE(Fails(TemplateValueFromJson(R"("\ud800")", "x"), StatusCode::kInvalidArgument, "not valid JSON"));
   EXPECT_TRUE(Fails(TemplateValueFromJson("\"\xFF\"", "x"), StatusCode::kInvalidArgument, "not valid JSON"));
   std::string many = "[0";
   for (int i = 0; i < 200'000; ++i) many += ",0";
   EXPECT_TRUE(
-      Fails(TemplateValueFromJson(many + "]", "x"), StatusCode::kInvalidArgument, "x: more than 200000 values"));
+      Fails(TemplateValueFromJson(many + "]", "x"), StatusCode::kInvalidArgument, "x: expected at most 200000 values"));
   std::string wide = "{";
   for (int i = 0; i < 10'001; ++i) wide += '"' + std::to_string(i) + "\":0,";
   EXPECT_TRUE(Fails(TemplateValueFromJson(wide + "\"\":0}", "x"), StatusCode::kInvalidArgument,
-                    "x: an object of more than 10000 values"));
+                    "x: expected at most 10000 keys in an object"));
   EXPECT_TRUE(Fails(TemplateValueFromJson("1 2", "x"), StatusCode::kInvalidArgument, "not valid JSON"));
   ASSERT_OK_AND_ASSIGN(const TemplateValue number, TemplateValueFromJson("-9223372036854775808", "x"));
   EXPECT_EQ(std::get<int64_t>(number.data()), std::numeric_limits<int64_t>::min());

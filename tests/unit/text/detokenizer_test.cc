@@ -8,7 +8,7 @@
 namespace baton {
 namespace {
 
-TEST(DetokenizerTest, ACodePointComesOutWhole) {
+TEST(DetokenizerTest, DeltasDoNotSplitACodePoint) {
   const auto tokenizer = *Tokenizer::Create(testing::SmallTokenizer().dump(), "");
   Detokenizer detokenizer(*tokenizer, false);
   EXPECT_EQ(detokenizer.Push('a'), "a");
@@ -19,7 +19,7 @@ TEST(DetokenizerTest, ACodePointComesOutWhole) {
   EXPECT_EQ(detokenizer.Flush(), "");
 }
 
-TEST(DetokenizerTest, AnUnfinishedCodePointIsReplacedAtTheEndOnly) {
+TEST(DetokenizerTest, FlushReplacesAnUnfinishedCodePoint) {
   const auto tokenizer = *Tokenizer::Create(testing::SmallTokenizer().dump(), "");
   Detokenizer detokenizer(*tokenizer, false);
   EXPECT_EQ(detokenizer.Push(0xE2), "");
@@ -28,7 +28,7 @@ TEST(DetokenizerTest, AnUnfinishedCodePointIsReplacedAtTheEndOnly) {
   EXPECT_EQ(detokenizer.Flush(), "");
 }
 
-TEST(DetokenizerTest, DeltasAddUpToTheWholeForAnyTokens) {
+TEST(DetokenizerTest, DeltasOfAnyTokensConcatenateToTheDecodedText) {
   nlohmann::json json = testing::SmallTokenizer();
   nlohmann::json special = testing::AddedToken(256, "<|sp\u00E9cial|>");
   special["special"] = true;
@@ -55,7 +55,7 @@ TEST(DetokenizerTest, DeltasAddUpToTheWholeForAnyTokens) {
   }
 }
 
-TEST(DetokenizerTest, AnIdOutsideTheVocabularyAddsNothing) {
+TEST(DetokenizerTest, IgnoresIdsOutsideTheVocabulary) {
   const auto tokenizer = *Tokenizer::Create(testing::SmallTokenizer().dump(), "");
   Detokenizer detokenizer(*tokenizer, false);
   EXPECT_EQ(detokenizer.Push(-5), "");

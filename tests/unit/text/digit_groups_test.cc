@@ -29,7 +29,7 @@ std::vector<std::string> Split(const char* pattern, std::string_view text) {
   return parts;
 }
 
-// What the regular expression itself gives: its matches, and what is between them.
+// Splits with the regular expression itself, into matches and the parts between matches.
 std::vector<std::string> SplitByRegex(const char* pattern, std::string_view text) {
   const Regex regex = *Regex::Compile(pattern, Regex::Syntax::kPattern);
   Regex::Matcher matcher(regex);
@@ -51,25 +51,25 @@ std::vector<std::string> SplitByRegex(const char* pattern, std::string_view text
   return parts;
 }
 
-TEST(DigitGroupsTest, GroupsFromTheRight) {
+TEST(DigitGroupsTest, GroupsDigitsFromTheRight) {
   EXPECT_THAT(Split(kNumbers, "12345678"), ElementsAre("12", "345", "678"));
   EXPECT_THAT(Split(kNumbers, "123456"), ElementsAre("123", "456"));
   EXPECT_THAT(Split(kNumbers, "a1234b ½"), ElementsAre("a", "1", "234", "b ", "½"));
   EXPECT_THAT(Split(kNumbers, ""), IsEmpty());
 }
 
-TEST(DigitGroupsTest, OnlyNumbersThatEndAtAWordsEnd) {
+TEST(DigitGroupsTest, WordBoundaryPatternKeepsNumbersBeforeLettersWhole) {
   EXPECT_THAT(Split(kBeforeBoundaries, "1234 1234a"), ElementsAre("1", "234", " 1234a"));
   EXPECT_THAT(Split(kBeforeBoundaries, "1234½1234\u0301"), ElementsAre("1", "234", "½1234\u0301"));
 }
 
-TEST(DigitGroupsTest, WhatIsBeforeStaysWithTheFirstDigits) {
+TEST(DigitGroupsTest, LookaheadPatternDoesNotSplitBeforeTheNumber) {
   EXPECT_THAT(Split(kCutsOnly, "a12345"), ElementsAre("a12", "345"));
   EXPECT_THAT(Split(kCutsOnly, "a123b"), ElementsAre("a", "123b"));
 }
 
-TEST(DigitGroupsTest, AsTheRegularExpressionsSplit) {
-  // The last three are characters of a word for Oniguruma and not for PCRE2, or the other way around.
+TEST(DigitGroupsTest, SplitsLikeTheRegularExpressions) {
+  // For \b, Oniguruma and PCRE2 disagree whether the last three are word characters.
   constexpr const char* kCharacters[] = {"1", "2", "7", "a", " ", "_", ".", "é", "٣", "中", "½", "\u200D", "\u0301"};
   std::mt19937 random(1);
   for (int i = 0; i < 20'000; ++i) {
@@ -83,7 +83,7 @@ TEST(DigitGroupsTest, AsTheRegularExpressionsSplit) {
   }
 }
 
-TEST(DigitGroupsTest, OtherPatternsAreNotItsBusiness) { EXPECT_EQ(DigitGroups(R"(\d{1,3})"), nullptr); }
+TEST(DigitGroupsTest, RefusesOtherPatterns) { EXPECT_EQ(DigitGroups(R"(\d{1,3})"), nullptr); }
 
 }  // namespace
 }  // namespace baton

@@ -33,7 +33,7 @@ TEST(ParseGenerationConfig, TakesASingleEndToken) {
   EXPECT_THAT(config.eos_token_ids, ElementsAre(9));
 }
 
-TEST(ParseGenerationConfig, LeavesOutWhatTheFileLeavesOut) {
+TEST(ParseGenerationConfig, AbsentFieldsAreEmpty) {
   for (const char* text : {"", "{}", R"({"temperature": null, "eos_token_id": null})"}) {
     ASSERT_OK_AND_ASSIGN(const GenerationConfig config, ParseGenerationConfig(text, "g"));
     EXPECT_TRUE(config.eos_token_ids.empty());
@@ -42,7 +42,7 @@ TEST(ParseGenerationConfig, LeavesOutWhatTheFileLeavesOut) {
   }
 }
 
-TEST(ParseGenerationConfig, RefusesByFieldName) {
+TEST(ParseGenerationConfig, ErrorsNameTheField) {
   const std::pair<const char*, const char*> cases[] = {
       {R"({"eos_token_id": [1, "x"]})", "g: eos_token_id: expected a token id or a list of token ids"},
       {R"({"eos_token_id": -1})", "g: eos_token_id"},

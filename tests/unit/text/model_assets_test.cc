@@ -18,7 +18,7 @@ AssetFiles DemoAssets() {
   return files;
 }
 
-TEST(ModelAssetsTest, BuildsTheDemoModels) {
+TEST(ModelAssetsTest, BuildsTheAssetsOfTheDemoModel) {
   const AssetFiles files = DemoAssets();
   ASSERT_OK_AND_ASSIGN(const auto assets, ModelAssets::Build(AssetsFingerprint(files), files));
   EXPECT_EQ(assets->end_tokens, (std::vector<TokenId>{4091, 4095}));
@@ -28,14 +28,14 @@ TEST(ModelAssetsTest, BuildsTheDemoModels) {
   EXPECT_EQ(assets->tokenizer->vocab_size(), 4096);
 }
 
-TEST(ModelAssetsTest, FilesThatAreNotThoseAnnouncedAreRefused) {
+TEST(ModelAssetsTest, RefusesFilesWithAnotherFingerprint) {
   AssetFiles files = DemoAssets();
   const std::string fingerprint = AssetsFingerprint(files);
   files["generation_config.json"] += " ";
   EXPECT_TRUE(Fails(ModelAssets::Build(fingerprint, files), absl::StatusCode::kDataLoss, fingerprint));
 }
 
-TEST(ModelAssetsTest, EndTokensFallBackToTheTokenizersOwn) {
+TEST(ModelAssetsTest, EndTokensFallBackToTheTokenizersEos) {
   AssetFiles files = DemoAssets();
   files.erase("generation_config.json");
   ASSERT_OK_AND_ASSIGN(const auto assets, ModelAssets::Build(AssetsFingerprint(files), files));
@@ -49,7 +49,7 @@ TEST(ModelAssetsTest, ATemplateThatDoesNotParseOnlyDisablesChat) {
   EXPECT_TRUE(Fails(assets->templates.status(), absl::StatusCode::kInvalidArgument, "chat template"));
 }
 
-TEST(ModelAssetsTest, TheTemplatesStatusSaysWhatIsMissing) {
+TEST(ModelAssetsTest, StatusOfTemplatesNamesTheMissingOrInvalidTemplate) {
   EXPECT_TRUE(absl::IsNotFound(PromptTemplates("", "").status()));
   EXPECT_TRUE(absl::IsNotFound(PromptTemplates("", "{{ tools }}").status()));
   EXPECT_OK(PromptTemplates("{{ messages }}", "").status());
@@ -81,7 +81,7 @@ TEST(ModelAssetsTest, TemplatesSeeAllSpecialTokens) {
   EXPECT_EQ(Rendered(files, {.messages = {{"user", "hi"}}}), "<pad><image>False");
 }
 
-TEST(ModelAssetsTest, TemplatesComeFromFilesOrElseFromTheConfig) {
+TEST(ModelAssetsTest, TemplateFilesOverrideTheTemplatesOfTheConfig) {
   const Conversation plain{.messages = {{"user", "hi"}}};
   const Conversation tools{.messages = {{"user", "hi"}}, .tools = {{"f", "", ""}}};
   AssetFiles files = DemoAssets();
@@ -97,7 +97,7 @@ TEST(ModelAssetsTest, TemplatesComeFromFilesOrElseFromTheConfig) {
   files["chat_template.jinja"] = "file's";
   EXPECT_EQ(Rendered(files, plain), "file's");
   files.erase("additional_chat_templates/tool_use.jinja");
-  EXPECT_EQ(Rendered(files, tools), "") << "that of the config goes with its other one";
+  EXPECT_EQ(Rendered(files, tools), "") << "with chat_template.jinja, the config's tool template is not used";
 }
 
 }  // namespace

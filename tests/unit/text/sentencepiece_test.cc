@@ -1,4 +1,5 @@
-// Vocabularies of characters, as SentencePiece's: prefix spaces, byte fallback, and the steps around them.
+// Tests BPE over characters, as in SentencePiece: prefix spaces, byte fallback, and the other stages of such
+// tokenizers.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -34,7 +35,7 @@ Json Decoder() {
             {{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}}}}};
 }
 
-// "<unk>" is 0, bytes are 1 to 256, then U+2581, the letters and digits, then what the merges make.
+// Ids: 0 is "<unk>", 1 to 256 are bytes, then U+2581, letters, digits and the results of `merges`.
 Json Small(const std::vector<std::pair<std::string, std::string>>& merges = {}, bool bytes = true) {
   Json vocab = {{"<unk>", 0}};
   for (int byte = 0; byte < 256 && bytes; ++byte) vocab[FallbackToken(static_cast<unsigned char>(byte))] = 1 + byte;
@@ -63,7 +64,7 @@ std::unique_ptr<Tokenizer> Load(const Json& json) {
   return tokenizer.ok() ? *std::move(tokenizer) : nullptr;
 }
 
-// The tokens of `text`, as the vocabulary writes them.
+// Encodes `text`. Returns the tokens as spelled in the vocabulary.
 std::vector<std::string> Words(const Json& json, const std::string& text) {
   std::map<int, std::string> words;
   for (const auto& [word, id] : json["model"]["vocab"].items()) words[id] = word;
@@ -82,30 +83,30 @@ std::string RoundTrip(const Tokenizer& tokenizer, const std::string& text) {
   return ids.ok() ? tokenizer.Decode(*ids, false).value_or("") : "";
 }
 
-TEST(SentencePieceTest, SpacesAreLettersAndOneComesFirst) {
+TEST(SentencePieceTest, ReplacesSpacesAndPrependsOne) {
   const Json json = Small({{kSpace, "a"}, {"a", "b"}});
   EXPECT_EQ(Words(json, "ab a"), (List{"\u2581a", "b", "\u2581a"}));
   EXPECT_EQ(Words(json, " a"), (List{kSpace, "\u2581a"}));
   EXPECT_EQ(Words(json, ""), List{});
 }
 
-// Words are encoded on their own only where that cannot be seen.
-TEST(SentencePieceTest, MergesMayReachOverSpaces) {
+// Bpe encodes words separately unless a merge crosses the start of a word.
+TEST(SentencePieceTest, MergesMayCrossSpaces) {
   EXPECT_EQ(Words(Small({{"a", kSpace}}), "b a b"), (List{kSpace, "b", kSpace, "a\u2581", "b"}));
   EXPECT_EQ(Words(Small({{kSpace, kSpace}, {"\u2581\u2581", "b"}}), "a   b b"),
             (List{kSpace, "a", "\u2581\u2581", kSpace, "b", kSpace, "b"}));
   Json json = Small({{kSpace, kSpace}}, /*bytes=*/false);
   EXPECT_EQ(Words(json, "\u00E9 a"), (List{kSpace, "<unk>", kSpace, "a"}));
   json["model"].erase("unk_token");
-  EXPECT_EQ(Words(json, "\u00E9 a"), (List{"\u2581\u2581", "a"})) << "what leaves no token is not between them";
+  EXPECT_EQ(Words(json, "\u00E9 a"), (List{"\u2581\u2581", "a"})) << "a dropped character does not separate spaces";
 }
 
-TEST(SentencePieceTest, ACharacterWithoutATokenBecomesItsBytes) {
+TEST(SentencePieceTest, ACharacterWithoutATokenBecomesByteTokens) {
   EXPECT_EQ(Words(Small(), "a\u00E9"), (List{kSpace, "a", "<0xC3>", "<0xA9>"}));
   EXPECT_EQ(Words(Small(), "\n"), (List{kSpace, "<0x0A>"}));
 }
 
-TEST(SentencePieceTest, WithoutBytesItIsUnknown) {
+TEST(SentencePieceTest, WithoutByteTokensACharacterIsUnknown) {
   Json json = Small({}, /*bytes=*/false);
   EXPECT_EQ(Words(json, "a\u00E9\u00E9b"), (List{kSpace, "a", "<unk>", "<unk>", "b"}));
   json["model"]["fuse_unk"] = true;
@@ -114,13 +115,12 @@ TEST(SentencePieceTest, WithoutBytesItIsUnknown) {
   EXPECT_EQ(Words(json, "a\u00E9b"), (List{kSpace, "a", "b"}));
 }
 
-TEST(SentencePieceTest, MergesOfOneRankAreEquals) {
-  // "bc" is listed first, but of the same rank the leftmost pair wins.
+TEST(SentencePieceTest, AmongMergesOfEqualRankTheLeftmostPairWins) {
   Json json = Small({{"b", "c"}, {"a", "b"}});
   EXPECT_EQ(Words(json, "abc"), (List{kSpace, "a", "bc"}));
   json["model"]["merge_ranks"] = Json::array({0, 0});
   EXPECT_EQ(Words(json, "abc"), (List{kSpace, "ab", "c"}));
-  // As well in long pieces, which go another way.
+  // Long pieces use another implementation (EncodeLong).
   std::string text;
   List words = {kSpace};
   for (int i = 0; i < 40; ++i) {
@@ -141,18 +141,19 @@ TEST(SentencePieceTest, RanksMustFitTheMerges) {
   }
 }
 
-TEST(SentencePieceTest, TextComesBackWithoutTheSpaceThatWasPutFirst) {
+TEST(SentencePieceTest, DecodeStripsThePrependedSpace) {
   const auto tokenizer = Load(Small({{kSpace, "a"}, {"a", "b"}}));
   for (const std::string text :
        {"ab a", " ab", "  a  b ", "\u00E9t\u00E9 \u6771\u4EAC", "a\n\tb", "\U0001F468\u200D\U0001F469", ""}) {
     EXPECT_EQ(RoundTrip(*tokenizer, text), text);
   }
-  EXPECT_EQ(tokenizer->TokenBytes(tokenizer->Encode("a", false).value()[0]), " a") << "a stream goes on with the space";
+  EXPECT_EQ(tokenizer->TokenBytes(tokenizer->Encode("a", false).value()[0]), " a")
+      << "a single token keeps its space, because it may continue a text";
   EXPECT_EQ(tokenizer->Decode({1 + 0xC3}, false).value(), "\uFFFD");
   EXPECT_EQ(tokenizer->Decode({1 + 0xC3, 1 + 0xA9}, false).value(), "\u00E9");
 }
 
-TEST(SentencePieceTest, AnyTextComesBackWholeAndInParts) {
+TEST(SentencePieceTest, RandomTextSurvivesDecodeAndDetokenizer) {
   const auto tokenizer = Load(Small({{kSpace, "a"}, {"a", "b"}, {"e", "e"}, {kSpace, kSpace}}));
   std::mt19937 random(3);
   for (int i = 0; i < 300; ++i) {
@@ -166,13 +167,13 @@ TEST(SentencePieceTest, AnyTextComesBackWholeAndInParts) {
   }
 }
 
-TEST(SentencePieceTest, AMegabyteOfOneLetter) {
+TEST(SentencePieceTest, EncodesAMegabyteOfOneLetter) {
   const auto tokenizer = Load(Small({{"a", "a"}, {"aa", "aa"}, {"aaaa", "aaaa"}}));
   const std::string text(1 << 20, 'a');
   EXPECT_EQ(RoundTrip(*tokenizer, text), text);
 }
 
-TEST(SentencePieceTest, MetaspaceDoesTheSameAsAPreTokenizer) {
+TEST(SentencePieceTest, MetaspaceReplacesPrependsAndSplits) {
   Json json = Small({{kSpace, "a"}, {"b", kSpace}, {kSpace, kSpace}});
   json["normalizer"] = nullptr;
   json["pre_tokenizer"] = {
@@ -193,7 +194,7 @@ TEST(SentencePieceTest, MetaspaceDoesTheSameAsAPreTokenizer) {
   EXPECT_EQ(count("first", "b<x>b"), 4u);
   EXPECT_EQ(count("first", "<x>b"), 2u);
   EXPECT_EQ(count("never", "b<x>b"), 3u);
-  EXPECT_EQ(count("always", " b"), 2u) << "it has one already";
+  EXPECT_EQ(count("always", " b"), 2u) << "the text already starts with a space";
   json["pre_tokenizer"]["prepend_scheme"] = "always";
   EXPECT_EQ(RoundTrip(*Load(json), "b a"), "b a");
 
@@ -201,19 +202,19 @@ TEST(SentencePieceTest, MetaspaceDoesTheSameAsAPreTokenizer) {
     json[step].erase("prepend_scheme");
     json[step]["add_prefix_space"] = false;
   }
-  EXPECT_EQ(RoundTrip(*Load(json), " b"), " b") << "nothing was put before it";
+  EXPECT_EQ(RoundTrip(*Load(json), " b"), " b") << "nothing was prepended";
 }
 
-// ---------------------------------------------------------------------------------------------- steps by themselves
+// --- Single normalizers and pre-tokenizers ---
 
-// What a normalizer makes of a text; the vocabulary has bytes for every character.
+// Applies a normalizer to `text`.
 std::string Normal(const Json& normalizer, const std::string& text) {
   Json json = testing::SmallTokenizer();
   json["normalizer"] = normalizer;
   return RoundTrip(*Load(json), text);
 }
 
-TEST(NormalizersTest, DoWhatTheirNamesSay) {
+TEST(NormalizersTest, ChangeTheTextLikeHuggingFaces) {
   const Json nfkc = {{"type", "NFKC"}};
   EXPECT_EQ(Normal(nfkc, "\uFB01 \u00B2 \uFF21 cafe\u0301"), "fi 2 A caf\u00E9");
   const Json lower = {{"type", "Lowercase"}};
@@ -231,7 +232,8 @@ TEST(NormalizersTest, DoWhatTheirNamesSay) {
   const auto replace = [](const char* kind, const char* pattern, const char* content) {
     return Json{{"type", "Replace"}, {"pattern", {{kind, pattern}}}, {"content", content}};
   };
-  EXPECT_EQ(Normal(replace("String", "a.", "$1"), "a.aba."), "$1ab$1") << "neither a pattern nor a template";
+  EXPECT_EQ(Normal(replace("String", "a.", "$1"), "a.aba."), "$1ab$1")
+      << "String is no regular expression, and content has no group references";
   EXPECT_EQ(Normal(replace("Regex", " {2,}", "_"), "a  b c    "), "a_b c_");
   EXPECT_EQ(Normal(replace("Regex", "x*", "-"), "ab"), "-a-b-");
   EXPECT_EQ(Normal({{"type", "Sequence"},
@@ -240,7 +242,8 @@ TEST(NormalizersTest, DoWhatTheirNamesSay) {
             "bb");
 }
 
-// The pieces that are left, as far as merges of all neighbours show them.
+// Returns the pieces after `pre_tokenizer`. Merges exist for all neighbours in the test texts, so a piece of two
+// characters becomes one token.
 List Pieces(const Json& pre_tokenizer, const std::string& text) {
   std::vector<std::pair<std::string, std::string>> merges;
   const std::string letters = "ab12";
@@ -258,12 +261,13 @@ List Pieces(const Json& pre_tokenizer, const std::string& text) {
   return Words(json, text);
 }
 
-TEST(PreTokenizersTest, CutWhereTheirNamesSay) {
+TEST(PreTokenizersTest, SplitLikeHuggingFaces) {
   EXPECT_EQ(Pieces({{"type", "Digits"}, {"individual_digits", true}}, "ab12"), (List{"ab", "1", "2"}));
   EXPECT_EQ(Pieces({{"type", "Digits"}}, "a12b"), (List{"a", "12", "b"}));
   EXPECT_EQ(Pieces({{"type", "Punctuation"}}, "ab!.a"), (List{"ab", "!", ".", "a"}));
   EXPECT_EQ(Pieces({{"type", "Punctuation"}, {"behavior", "Contiguous"}}, "ab!.a"), (List{"ab", "!.", "a"}));
-  EXPECT_EQ(Pieces({{"type", "Punctuation"}, {"behavior", "Removed"}}, "a$!a"), (List{"a", "a"})) << "a symbol, too";
+  EXPECT_EQ(Pieces({{"type", "Punctuation"}, {"behavior", "Removed"}}, "a$!a"), (List{"a", "a"}))
+      << "$ counts as punctuation";
   EXPECT_EQ(Pieces({{"type", "Whitespace"}}, "a1 !.  a!"), (List{"a1", "!.", "a", "!"}));
   EXPECT_EQ(Pieces({{"type", "WhitespaceSplit"}}, " a! \n ab"), (List{"a!", "ab"}));
   EXPECT_EQ(Pieces({{"type", "Sequence"},

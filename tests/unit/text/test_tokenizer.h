@@ -1,4 +1,4 @@
-// Small tokenizer.json files to change one thing in, and what tests share.
+// Helpers that the tests of text/ share: small tokenizer.json documents for tests to modify, and random texts.
 #pragma once
 
 #include <cstdlib>
@@ -23,7 +23,8 @@ inline std::unique_ptr<Tokenizer> DemoTokenizer() {
   return *Tokenizer::Create(DemoFile("tokenizer.json"), DemoFile("tokenizer_config.json"));
 }
 
-// Ids 0 to 255 are the bytes; 256 on the merges in order, written in the byte alphabet. No pre-tokenizer splits.
+// Byte-level BPE: ids 0 to 255 are the bytes, 256 and above the results of `merges` in order. `merges` are spelled in
+// the byte alphabet. Text is not split before BPE.
 inline nlohmann::json SmallTokenizer(const std::vector<std::pair<std::string, std::string>>& merges = {}) {
   nlohmann::json vocab;
   for (int byte = 0; byte < 256; ++byte) vocab[AlphabetLetter(static_cast<unsigned char>(byte))] = byte;
@@ -57,7 +58,7 @@ inline absl::StatusOr<std::string> RenderTurns(const ChatTemplate& chat_template
   return chat_template.Render(*inputs);
 }
 
-// Any scalar value, with much ASCII and some of the code points that tokenizers stumble over.
+// Returns `length` random scalar values: half ASCII, a quarter any, a quarter that tokenizers often mishandle.
 inline std::string RandomUnicode(std::mt19937& random, int length) {
   static constexpr char32_t kTricky[] = {0x200D, 0xFE0F, 0x1F468, 0x0301, 0xFEFF, 0x180E, 0x2028, 0xE9, 0xFFFD, 0x0};
   std::string text;

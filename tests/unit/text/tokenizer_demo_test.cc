@@ -1,4 +1,4 @@
-// The demo model's tokenizer against the tokens its authors' tokenizer gave.
+// Compares the demo model's tokenizer with golden tokens, which the tokenizer of the model's authors made.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -44,7 +44,7 @@ TEST(DemoTokenizerTest, GoldenContinuationsDecodeToTheirText) {
   }
 }
 
-TEST(DemoTokenizerTest, HeldOutTextComesBack) {
+TEST(DemoTokenizerTest, HeldOutTextSurvivesARoundTrip) {
   const auto tokenizer = DemoTokenizer();
   const std::string text = GoldenFile("heldout.txt");
   ASSERT_FALSE(text.empty());
@@ -54,7 +54,7 @@ TEST(DemoTokenizerTest, HeldOutTextComesBack) {
   EXPECT_EQ(decoded, text);
 }
 
-TEST(DemoTokenizerTest, RandomUnicodeComesBack) {
+TEST(DemoTokenizerTest, RandomUnicodeSurvivesARoundTrip) {
   const auto tokenizer = DemoTokenizer();
   std::mt19937 random(1);
   for (int i = 0; i < 500; ++i) {
@@ -117,8 +117,8 @@ TEST(DemoTokenizerTest, IdsOutsideTheVocabularyAreErrors) {
   EXPECT_FALSE(tokenizer->IsSpecial(-1));
 }
 
-// Each of these once took quadratic time in some tokenizer.
-TEST(DemoTokenizerTest, MegabyteRunsEncodeAndComeBack) {
+// Such texts take quadratic time in a naive tokenizer.
+TEST(DemoTokenizerTest, MegabyteRunsSurviveARoundTrip) {
   const auto tokenizer = DemoTokenizer();
   constexpr int kMegabyte = 1 << 20;
   std::string mixed;

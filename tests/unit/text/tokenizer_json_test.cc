@@ -1,4 +1,4 @@
-// What tokenizer.json and tokenizer_config.json may say, and how the rest is refused.
+// Tests loading of tokenizer.json and tokenizer_config.json, and the errors for unsupported and malformed files.
 #include <gtest/gtest.h>
 
 #include "test_tokenizer.h"
@@ -13,7 +13,7 @@ using absl::StatusCode;
 using testing::Fails;
 using testing::SmallTokenizer;
 
-// What becomes of a good file when `value` is put at `path`, a JSON pointer.
+// Loads a valid file with `value` in place of the value at `path`, a JSON pointer.
 absl::Status LoadWith(const std::string& path, nlohmann::json value) {
   nlohmann::json json = SmallTokenizer({{"a", "b"}});
   json[nlohmann::json::json_pointer(path)] = std::move(value);
@@ -22,13 +22,13 @@ absl::Status LoadWith(const std::string& path, nlohmann::json value) {
 
 nlohmann::json Type(const char* type) { return {{"type", type}}; }
 
-TEST(TokenizerJsonTest, WhatIsNotSupportedIsRefusedByNameAndPlace) {
+TEST(TokenizerJsonTest, NamesUnsupportedFeaturesAndTheirPath) {
   const struct {
     const char* path;
     nlohmann::json value;
     const char* message;
   } cases[] = {
-      {"/normalizer", Type("BertNormalizer"), "normalizer: normalizer 'BertNormalizer'"},
+      {"/normalizer", Type("BertNormalizer"), "tokenizer.json: normalizer: normalizer 'BertNormalizer'"},
       {"/normalizer",
        {{"type", "Sequence"}, {"normalizers", nlohmann::json::array({Type("Precompiled")})}},
        "normalizer 'Precompiled'"},
@@ -45,19 +45,19 @@ TEST(TokenizerJsonTest, WhatIsNotSupportedIsRefusedByNameAndPlace) {
       {"/pre_tokenizer",
        {{"type", "Sequence"}, {"pretokenizers", {Type("ByteLevel"), Type("ByteLevel")}}},
        "pre-tokenizer 'ByteLevel' after ByteLevel"},
-      {"/pre_tokenizer", nullptr, "a ByteLevel pre-tokenizer without a ByteLevel decoder"},
+      {"/pre_tokenizer", nullptr, "only one of ByteLevel pre-tokenizer and ByteLevel decoder"},
       {"/pre_tokenizer",
        {{"type", "Split"}, {"pattern", {{"Regex", "a"}}}, {"behavior", "Sideways"}},
        "behavior 'Sideways'"},
       {"/pre_tokenizer",
        {{"type", "Split"}, {"pattern", {{"Regex", "[a&&]"}}}, {"behavior", "Isolated"}},
-       "pre_tokenizer.pattern.Regex: a regular expression with an empty class, or nothing beside && in one"},
+       "pre_tokenizer.pattern.Regex: a regular expression with an empty class or an empty operand of &&"},
       {"/post_processor", Type("BertProcessing"), "post-processor 'BertProcessing'"},
       {"/decoder", Type("WordPiece"), "decoder: decoder 'WordPiece'"},
-      {"/decoder", Type("ByteFallback"), "or the other way round"},
+      {"/decoder", Type("ByteFallback"), "only one of ByteLevel pre-tokenizer and ByteLevel decoder"},
       {"/decoder",
        {{"type", "Sequence"}, {"decoders", {Type("Fuse"), Type("ByteLevel")}}},
-       "a ByteLevel decoder beside others"},
+       "a ByteLevel decoder together with other decoders"},
       {"/decoder", {{"type", "Strip"}, {"content", " "}, {"start", 0}, {"stop", 1}}, "a Strip decoder at the end"},
       {"/decoder",
        {{"type", "Metaspace"}, {"replacement", "_"}, {"prepend_scheme", "last"}},
@@ -74,23 +74,24 @@ TEST(TokenizerJsonTest, WhatIsNotSupportedIsRefusedByNameAndPlace) {
   }
 }
 
-TEST(TokenizerJsonTest, MalformedFieldsAreRefusedByPlace) {
+TEST(TokenizerJsonTest, NamesTheMalformedField) {
   const struct {
     const char* path;
     nlohmann::json value;
     const char* message;
   } cases[] = {
       {"/model", 5, "model"},
-      {"/model/vocab", nlohmann::json::array(), "model.vocab: expected an object"},
-      {"/model/vocab/ab", "x", "model.vocab['ab']: expected an integer"},
+      {"/model/vocab", nlohmann::json::array(),
+       "model.vocab: expected an object that maps tokens to ids, got an array"},
+      {"/model/vocab/ab", "x", "tokenizer.json: model.vocab['ab']: expected an integer, got \"x\""},
       {"/model/vocab/ab", -1, "-1"},
-      {"/model/vocab/ab", 97, "another token has id 97"},
+      {"/model/vocab/ab", 97, "expected a unique id, got 97, which another token has"},
       {"/model/vocab/ab", 18446744073709551615ULL, "expected an integer"},
-      {"/model/merges/0", "ab", "model.merges[0]: expected a merge"},
-      {"/model/merges/0", "a b c", "model.merges[0]: expected a merge"},
-      {"/model/merges/0", "a c", "'ac' is not in the vocabulary"},
+      {"/model/merges/0", 7, R"(tokenizer.json: model.merges[0]: expected "left right" or ["left", "right"], got 7)"},
+      {"/model/merges/0", "a b c", "model.merges[0]: expected \"left right\""},
+      {"/model/merges/0", "a c", "expected tokens of the vocabulary, got 'ac'"},
       {"/added_tokens", 1, "added_tokens: expected an array"},
-      {"/decoder", {{"type", "Metaspace"}, {"replacement", ""}}, "decoder: expected a replacement"},
+      {"/decoder", {{"type", "Metaspace"}, {"replacement", ""}}, "decoder.replacement: expected a text, got \"\""},
       {"/pre_tokenizer/use_regex", "yes", "pre_tokenizer.use_regex: expected true or false"},
       {"/post_processor",
        {{"type", "TemplateProcessing"},
@@ -105,20 +106,20 @@ TEST(TokenizerJsonTest, MalformedFieldsAreRefusedByPlace) {
       Fails(Tokenizer::Create("{\"model\": ", ""), StatusCode::kInvalidArgument, "tokenizer.json: not valid JSON"));
   EXPECT_TRUE(
       Fails(LoadWith("/pre_tokenizer", {{"type", "Split"}, {"pattern", {{"Regex", "(a"}}}, {"behavior", "Isolated"}}),
-            StatusCode::kInvalidArgument, "pre_tokenizer.pattern.Regex: not a regular expression"));
+            StatusCode::kInvalidArgument, "pre_tokenizer.pattern.Regex: expected a regular expression, got '(a'"));
 }
 
-TEST(TokenizerJsonTest, AByteWithoutATokenIsRefused) {
+TEST(TokenizerJsonTest, RefusesAByteWithoutAToken) {
   nlohmann::json json = SmallTokenizer();
   json["model"]["vocab"].erase("a");
   EXPECT_TRUE(Fails(Tokenizer::Create(json.dump(), ""), StatusCode::kUnimplemented, "'a'"));
 }
 
-TEST(TokenizerJsonTest, EmptySequencesNormalizeNothing) {
+TEST(TokenizerJsonTest, AcceptsAnEmptySequenceOfNormalizers) {
   EXPECT_OK(LoadWith("/normalizer", {{"type", "Sequence"}, {"normalizers", nlohmann::json::array()}}));
 }
 
-TEST(TokenizerConfigTest, TokensAreTextOrObjects) {
+TEST(TokenizerConfigTest, TokensAreStringsOrObjects) {
   ASSERT_OK_AND_ASSIGN(const TokenizerConfig config,
                        ParseTokenizerConfig(R"({"bos_token": {"content": "<s>"}, "eos_token": "</s>",
                                                 "add_bos_token": true, "unknown": [1]})"));
@@ -129,7 +130,7 @@ TEST(TokenizerConfigTest, TokensAreTextOrObjects) {
   EXPECT_EQ(config.chat_template, std::nullopt);
 }
 
-TEST(TokenizerConfigTest, OtherSpecialTokensByName) {
+TEST(TokenizerConfigTest, ReadsFurtherSpecialTokensByName) {
   ASSERT_OK_AND_ASSIGN(const TokenizerConfig config,
                        ParseTokenizerConfig(R"({"pad_token": "<p>", "unk_token": {"content": "<u>"}, "mask_token": null,
                                                 "additional_special_tokens": ["<a>", {"content": "<b>"}],
@@ -149,7 +150,7 @@ TEST(TokenizerConfigTest, OtherSpecialTokensByName) {
   EXPECT_TRUE(list_of_extra.more_special_tokens.empty()) << "they have no names";
 }
 
-TEST(TokenizerConfigTest, OfSeveralTemplatesTwoAreTaken) {
+TEST(TokenizerConfigTest, ReadsTheTemplatesDefaultAndToolUse) {
   ASSERT_OK_AND_ASSIGN(const TokenizerConfig config,
                        ParseTokenizerConfig(R"({"chat_template": [{"name": "tool_use", "template": "T"},
                                                                   {"name": "rag", "template": "R"},
@@ -158,12 +159,12 @@ TEST(TokenizerConfigTest, OfSeveralTemplatesTwoAreTaken) {
   EXPECT_EQ(config.tool_template, "T");
 }
 
-TEST(TokenizerConfigTest, AnAbsentFileSaysNothing) {
+TEST(TokenizerConfigTest, AnEmptyTextGivesAnEmptyConfig) {
   ASSERT_OK_AND_ASSIGN(const TokenizerConfig config, ParseTokenizerConfig(""));
   EXPECT_FALSE(config.bos_token || config.eos_token || config.chat_template || config.add_bos_token);
 }
 
-TEST(TokenizerConfigTest, MalformedFieldsAreRefusedByName) {
+TEST(TokenizerConfigTest, NamesTheMalformedField) {
   EXPECT_TRUE(Fails(ParseTokenizerConfig("[]"), StatusCode::kInvalidArgument, "tokenizer_config.json"));
   EXPECT_TRUE(Fails(ParseTokenizerConfig(R"({"bos_token": 5})"), StatusCode::kInvalidArgument, "bos_token"));
   EXPECT_TRUE(Fails(ParseTokenizerConfig(R"({"additional_special_tokens": ["a", 5]})"), StatusCode::kInvalidArgument,

@@ -1,4 +1,5 @@
-// Thousands of damaged files: each is refused or works, and none crashes or hangs. Run under the sanitizers, too.
+// Loads thousands of damaged files. Each must give an error or a usable object, without a crash or a hang. Sanitizers
+// make these tests more effective.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -11,7 +12,7 @@
 namespace baton {
 namespace {
 
-// The bytes that file formats turn on, so that a mutation often stays well-formed.
+// Bytes with a meaning in JSON and templates, so that a mutation often stays well-formed.
 constexpr std::string_view kPoison = "{}[]()\",:0123456789-+*?\\|%#'._aefint \n\x00\x80\xFF\xC3";
 
 std::string Mutate(std::string text, std::mt19937& random) {
@@ -42,7 +43,8 @@ std::string Mutate(std::string text, std::mt19937& random) {
   return text;
 }
 
-// A vocabulary of bytes and what surrounds it in a real file, the interesting parts first and often hit.
+// A small tokenizer.json with all stages of a real file. The small vocabulary leaves most mutations to the other
+// fields.
 std::string SmallFile() {
   nlohmann::json json = testing::SmallTokenizer({{"a", "b"}, {"ab", "ab"}, {"Ġ", "t"}});
   nlohmann::json special = testing::AddedToken(259, "<s>");
@@ -80,7 +82,7 @@ TEST(TokenizerMutationTest, DamagedTokenizerFilesAreRefusedOrWork) {
     if (!ids.ok()) continue;
     EXPECT_OK((*tokenizer)->Decode(*ids, false));
   }
-  EXPECT_GT(loaded, 10) << "the mutations reach nothing past the JSON parser";
+  EXPECT_GT(loaded, 10) << "no mutation passes the JSON parser";
 }
 
 TEST(TokenizerMutationTest, TruncatedTokenizerFilesAreRefused) {
@@ -91,7 +93,7 @@ TEST(TokenizerMutationTest, TruncatedTokenizerFilesAreRefused) {
 }
 
 TEST(TokenizerMutationTest, DamagedValuesAreRefusedOrWork) {
-  // Every value of the file in turn becomes one of another kind.
+  // Replaces every value of the file, one at a time, by values of other types.
   const nlohmann::json good = nlohmann::json::parse(SmallFile());
   const std::array<nlohmann::json, 9> values = {
       nullptr, true, -1, 4'000'000'000, 1e300, "x", "", nlohmann::json::array(), nlohmann::json::object()};
@@ -146,7 +148,7 @@ TEST(TokenizerMutationTest, DamagedChatTemplatesAreRefusedOrRender) {
     if (!parsed.ok()) continue;
     rendered += testing::RenderTurns(**parsed, {{"system", "s"}, {"user", " u "}}, "<s>", "</s>").ok() ? 1 : 0;
   }
-  EXPECT_GT(rendered, 100) << "the mutations reach nothing past the parser";
+  EXPECT_GT(rendered, 100) << "no mutation passes the parser";
 }
 
 }  // namespace

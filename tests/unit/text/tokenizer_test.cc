@@ -1,4 +1,4 @@
-// The stages of the pipeline, one at a time, on a vocabulary of bytes and a few merges.
+// Tests the stages of a tokenizer separately, with a vocabulary of bytes and a few merges.
 #include "text/tokenizer/tokenizer.h"
 
 #include <gtest/gtest.h>
@@ -24,12 +24,12 @@ std::vector<TokenId> Ids(const nlohmann::json& json, std::string_view text, bool
   return ids.value_or(std::vector<TokenId>());
 }
 
-// How a chain of pre-tokenizers with ByteLevel among them cuts `text`.
+// Returns the pieces of `text` after a chain of pre-tokenizers. The chain must contain ByteLevel.
 std::vector<std::string> PiecesOfChain(const nlohmann::json& chain, const std::string& text) {
   nlohmann::json json = SmallTokenizer();
   json["model"]["ignore_merges"] = true;
   int next = 256;
-  // With ignore_merges a piece that is in the vocabulary is one token.
+  // With ignore_merges, a piece that is in the vocabulary becomes one token.
   for (size_t begin = 0; begin < text.size(); ++begin) {
     for (size_t length = 1; begin + length <= text.size(); ++length) {
       const std::string word = AlphabetFromBytes(text.substr(begin, length));
@@ -58,15 +58,14 @@ nlohmann::json Split(const std::string& regex, const std::string& behavior, bool
   return {{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", behavior}, {"invert", invert}};
 }
 
-TEST(BpeTest, TheEarliestMergeGoesFirstAndThenTheLeftmost) {
-  // bc comes before ab, so "abc" is a, bc; of "aaa" the left two merge.
+TEST(BpeTest, AppliesTheEarliestMergeToTheLeftmostPair) {
   EXPECT_THAT(Ids(SmallTokenizer({{"b", "c"}, {"a", "b"}}), "abc"), ElementsAre('a', 256));
   EXPECT_THAT(Ids(SmallTokenizer({{"a", "a"}}), "aaa"), ElementsAre(256, 'a'));
   EXPECT_THAT(Ids(SmallTokenizer({{"a", "a"}, {"aa", "aa"}}), "aaaaaaa"), ElementsAre(257, 256, 'a'));
 }
 
-TEST(BpeTest, LongAndShortPiecesFollowTheSameRules) {
-  // The greedy definition itself, on all sizes around where the method changes.
+TEST(BpeTest, ShortAndLongPiecesEqualTheReferenceAlgorithm) {
+  // The lengths include both sides of kShortPieceBytes.
   const std::vector<std::pair<std::string, std::string>> merges = {{"b", "a"}, {"a", "b"},   {"ab", "ab"},
                                                                    {"a", "a"}, {"ba", "aa"}, {"ba", "ba"}};
   const auto json = SmallTokenizer(merges);
@@ -95,7 +94,7 @@ TEST(BpeTest, LongAndShortPiecesFollowTheSameRules) {
   }
 }
 
-TEST(BpeTest, IgnoreMergesTakesAWholePieceThatMergesCannotReach) {
+TEST(BpeTest, IgnoreMergesEncodesAWholePieceWithoutMerges) {
   nlohmann::json json = SmallTokenizer({{"a", "b"}});
   json["model"]["vocab"]["xyz"] = 300;
   EXPECT_THAT(Ids(json, "xyz"), ElementsAre('x', 'y', 'z'));
@@ -109,7 +108,7 @@ TEST(BpeTest, MergesMayBePairs) {
   EXPECT_THAT(Ids(json, "ab"), ElementsAre(256));
 }
 
-TEST(SplitTest, EachBehaviorTreatsMatchesItsOwnWay) {
+TEST(SplitTest, BehaviorsFollowHuggingFace) {
   const std::string text = "a--b-";
   EXPECT_THAT(PiecesOf(Split("-", "Isolated"), text), ElementsAre("a", "-", "-", "b", "-"));
   EXPECT_THAT(PiecesOf(Split("-", "Removed"), text), ElementsAre("a", "b"));
@@ -128,41 +127,41 @@ TEST(SplitTest, AStringPatternIsTakenLiterally) {
   EXPECT_THAT(PiecesOf(split, "ab.c"), ElementsAre("ab", ".", "c"));
 }
 
-TEST(SplitTest, StepsAfterByteLevelSeeItsAlphabet) {
+TEST(SplitTest, StepsAfterByteLevelSeeTheByteAlphabet) {
   // Falcon's chain.
   const nlohmann::json chain = {{{"type", "Punctuation"}, {"behavior", "Contiguous"}},
                                 ByteLevel(true),
                                 {{"type", "Digits"}, {"individual_digits", false}},
                                 Split("[0-9][0-9][0-9]", "Isolated")};
   EXPECT_THAT(PiecesOfChain(chain, "a 1234567,bé"), ElementsAre("a", " ", "123", "456", "7", ",", "bé"));
-  // The letter of the byte B2 is a digit: U+00B2. So is the character; of its bytes only the second is.
+  // U+00B2 is a digit. The UTF-8 bytes are C2 B2, of which only B2 is a digit in the byte alphabet (U+00B2 again).
   EXPECT_THAT(PiecesOfChain({{{"type", "Digits"}}, ByteLevel()}, "a\u00B2b"), ElementsAre("a", "\u00B2", "b"));
   EXPECT_THAT(PiecesOfChain({ByteLevel(), {{"type", "Digits"}}}, "a\u00B2b"), ElementsAre("a\xC2", "\xB2", "b"));
-  // The letter of a space is none, and no white space.
+  // A space is U+0120 in the byte alphabet, which is not a space.
   EXPECT_THAT(PiecesOfChain({ByteLevel(), Split(" ", "Isolated")}, "a b"), ElementsAre("a b"));
   EXPECT_THAT(PiecesOfChain({ByteLevel(), Split("\u0120", "Removed")}, " aé  b "), ElementsAre("aé", "b"));
 }
 
-TEST(SplitTest, EmptyMatchesCutButMakeNoPiece) {
+TEST(SplitTest, EmptyMatchesSplitWithoutAddingAPiece) {
   EXPECT_THAT(PiecesOf(Split("(?=-)", "Isolated"), "a-b"), ElementsAre("a", "-b"));
   EXPECT_THAT(PiecesOf(Split("", "Isolated"), "abc"), ElementsAre("a", "b", "c"));
 }
 
-TEST(SplitTest, WhitespaceIsUnicodesWhiteSpace) {
+TEST(SplitTest, WhitespaceIsTheUnicodeProperty) {
   // U+00A0 is whitespace, the Mongolian vowel separator U+180E is not.
   EXPECT_THAT(PiecesOf(Split("\\s", "Removed"), "a\u00A0b"), ElementsAre("a", "b"));
   EXPECT_THAT(PiecesOf(Split("[\\s]", "Removed"), "a\u180E"), ElementsAre("a\u180E"));
   EXPECT_THAT(PiecesOf(Split("[^\\S]", "Removed"), "a b"), ElementsAre("a", "b"));
 }
 
-TEST(SplitTest, AScriptsNameIsItsCharactersAlone) {
-  // U+3001 is used with several scripts and belongs to none.
+TEST(SplitTest, AScriptExcludesSharedCharacters) {
+  // Several scripts share U+3001.
   EXPECT_THAT(PiecesOf(Split("\\p{Han}+", "Isolated"), "中国、中"), ElementsAre("中国", "、", "中"));
   EXPECT_THAT(PiecesOf(Split("[\\p{^Han}]+", "Isolated"), "中、a中"), ElementsAre("中", "、a", "中"));
   EXPECT_THAT(PiecesOf(Split("\\P{Han}+", "Removed"), "中、a中"), ElementsAre("中", "中"));
 }
 
-TEST(SplitTest, APatternThatBacktracksForEverIsAnError) {
+TEST(SplitTest, UnboundedBacktrackingIsAnError) {
   nlohmann::json json = SmallTokenizer();
   json["pre_tokenizer"] = {{"type", "Sequence"},
                            {"pretokenizers", {Split("(?:a|a)*(?:a|a)*[bc]", "Isolated"), json["pre_tokenizer"]}}};
@@ -171,7 +170,7 @@ TEST(SplitTest, APatternThatBacktracksForEverIsAnError) {
                              "regular expression"));
 }
 
-TEST(ByteLevelTest, AddsAPrefixSpaceToTextThatHasNone) {
+TEST(ByteLevelTest, AddsAPrefixSpaceUnlessTheTextHasOne) {
   nlohmann::json json = SmallTokenizer();
   json["pre_tokenizer"]["add_prefix_space"] = true;
   EXPECT_THAT(Ids(json, "a"), ElementsAre(' ', 'a'));
@@ -179,7 +178,7 @@ TEST(ByteLevelTest, AddsAPrefixSpaceToTextThatHasNone) {
   EXPECT_THAT(Ids(json, ""), ElementsAre());
 }
 
-TEST(ByteLevelTest, ItsOwnRegexSplitsWordsLikeGpt2) {
+TEST(ByteLevelTest, UseRegexSplitsWordsLikeGpt2) {
   nlohmann::json json = SmallTokenizer({{"a", "Ġ"}, {"Ġ", "b"}});
   EXPECT_THAT(Ids(json, "a b"), ElementsAre(256, 'b')) << "without the regex a merge spans words";
   json["pre_tokenizer"]["use_regex"] = true;
@@ -199,19 +198,19 @@ const nlohmann::json kBos = {{"SpecialToken", {{"id", "<s>"}}}};
 const nlohmann::json kText = {{"Sequence", {{"id", "A"}}}};
 const nlohmann::json kEos = {{"SpecialToken", {{"id", "</s>"}}}};
 
-TEST(PostProcessorTest, TemplatesPutTokensAroundTheText) {
+TEST(PostProcessorTest, TemplateProcessingAddsTokensAroundTheText) {
   EXPECT_THAT(Ids(WithTemplate({kBos, kText, kEos}), "a", true), ElementsAre(256, 'a', 257));
   EXPECT_THAT(Ids(WithTemplate({kBos, kText, kEos}), "a", false), ElementsAre('a'));
   EXPECT_THAT(Ids(WithTemplate({kBos, kText}), "<s>a", true), ElementsAre(256, 'a'));
 }
 
-TEST(PostProcessorTest, ASequenceOfProcessorsIsApplied) {
+TEST(PostProcessorTest, SequenceAppliesItsProcessors) {
   nlohmann::json json = WithTemplate({kBos, kText});
   json["post_processor"] = {{"type", "Sequence"}, {"processors", {{{"type", "ByteLevel"}}, json["post_processor"]}}};
   EXPECT_THAT(Ids(json, "a", true), ElementsAre(256, 'a'));
 }
 
-TEST(PostProcessorTest, TokenizerConfigHasTheLastWordOnBos) {
+TEST(PostProcessorTest, TokenizerConfigOverridesBos) {
   const nlohmann::json with = WithTemplate({kBos, kText});
   const nlohmann::json without = WithTemplate(nlohmann::json::array({kText}));
   EXPECT_THAT(Ids(with, "a", true, R"({"bos_token": "<s>", "add_bos_token": false})"), ElementsAre('a'));

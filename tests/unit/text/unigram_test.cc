@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::json;
 using Words = std::vector<std::pair<std::string, double>>;
 
-// "<unk>" is 0.
+// Id 0 is "<unk>", ids from 1 are `words` with their scores.
 Json File(const Words& words) {
   Json vocab = Json::array({Json::array({"<unk>", 0.0})});
   for (const auto& [word, score] : words) vocab.push_back(Json::array({word, score}));
@@ -42,7 +42,7 @@ std::vector<std::string> Encoded(const Json& file, const std::string& text) {
 }
 using List = std::vector<std::string>;
 
-TEST(UnigramTest, TheBestSumWinsNotTheBestToken) {
+TEST(UnigramTest, MaximizesTheSumOfScores) {
   const Json file = File({{"a", -1}, {"b", -1}, {"c", -1}, {"ab", -1.5}, {"bc", -0.4}, {"abc", -1.45}});
   EXPECT_EQ(Encoded(file, "abc"), (List{"a", "bc"})) << "-1.4";
   EXPECT_EQ(Encoded(file, "ab"), List{"ab"});
@@ -50,12 +50,12 @@ TEST(UnigramTest, TheBestSumWinsNotTheBestToken) {
   EXPECT_EQ(Encoded(file, ""), List{});
 }
 
-TEST(UnigramTest, OfEqualsTheLongestLastTokenWins) {
+TEST(UnigramTest, AmongEqualSplitsTheLongestLastTokenWins) {
   EXPECT_EQ(Encoded(File({{"a", -1}, {"b", -1}, {"ab", -2}}), "ab"), List{"ab"});
   EXPECT_EQ(Encoded(File({{"a", -1}, {"aa", -2}}), "aaa"), (List{"a", "aa"}));
 }
 
-TEST(UnigramTest, UnknownCharactersInARowAreOne) {
+TEST(UnigramTest, ARunOfUnknownCharactersIsOneToken) {
   const Json file = File({{"a", -1}, {"\u00E9x", -1}});
   EXPECT_EQ(Encoded(file, "a\u6771\u4EACa!"), (List{"a", "<unk>", "a", "<unk>"}));
   EXPECT_EQ(Encoded(file, "\u00E9x\u00E9"), (List{"\u00E9x", "<unk>"}));
@@ -64,19 +64,19 @@ TEST(UnigramTest, UnknownCharactersInARowAreOne) {
   EXPECT_EQ(Encoded(without, "a!a"), (List{"a", "a"}));
 }
 
-TEST(UnigramTest, WithByteFallbackTheyAreTheirBytes) {
+TEST(UnigramTest, ByteFallbackReplacesUnknownCharactersByByteTokens) {
   Json file = File({{"a", -1}, {"<0xC3>", -5}, {"<0xA9>", -5}});
   EXPECT_EQ(Encoded(file, "a\u00E9"), (List{"a", "<unk>"}));
   file["model"]["byte_fallback"] = true;
   EXPECT_EQ(Encoded(file, "a\u00E9"), (List{"a", "<0xC3>", "<0xA9>"}));
-  EXPECT_EQ(Encoded(file, "\u00E9\u6771"), List{"<unk>"}) << "not all of their bytes are tokens";
+  EXPECT_EQ(Encoded(file, "\u00E9\u6771"), List{"<unk>"}) << "a byte without a token makes the run unknown";
   const auto tokenizer = Tokenizer::Create(file.dump(), "");
   ASSERT_OK(tokenizer);
   EXPECT_EQ((*tokenizer)->Decode((*tokenizer)->Encode("a\u00E9a", false).value(), false).value(), "a\u00E9a");
 }
 
-// Against all ways to cut a text, scores summed from left to right as the model does.
-TEST(UnigramTest, FindsTheBestOfAllWays) {
+// Compares with an exhaustive search, which sums scores from left to right like Unigram.
+TEST(UnigramTest, FindsTheBestOfAllSplits) {
   std::mt19937 random(5);
   for (int round = 0; round < 200; ++round) {
     Words words;
@@ -104,7 +104,7 @@ TEST(UnigramTest, FindsTheBestOfAllWays) {
   }
 }
 
-TEST(UnigramTest, AMegabyteOfOneLetter) {
+TEST(UnigramTest, EncodesAMegabyteOfOneLetter) {
   const auto tokenizer = Tokenizer::Create(File({{"a", -1}, {"aaaa", -1.5}}).dump(), "");
   ASSERT_OK(tokenizer);
   const std::string text(1 << 20, 'a');
@@ -113,7 +113,7 @@ TEST(UnigramTest, AMegabyteOfOneLetter) {
   EXPECT_EQ((*tokenizer)->Decode(ids, false).value(), text);
 }
 
-TEST(UnigramTest, MalformedFilesAreRefusedByPlace) {
+TEST(UnigramTest, ErrorsNameTheField) {
   const auto refused = [](const std::string& path, const Json& value, const std::string& why) {
     Json file = File({{"a", -1}});
     file[Json::json_pointer(path)] = value;
@@ -122,9 +122,9 @@ TEST(UnigramTest, MalformedFilesAreRefusedByPlace) {
   };
   refused("/model/vocab", Json::object(), "model.vocab: expected an array");
   refused("/model/vocab", Json::array(), "at least one token");
-  refused("/model/vocab/1", "a", "model.vocab[1]: expected a token");
-  refused("/model/vocab/1", Json::array({"a", "b"}), "model.vocab[1]: expected a token");
-  refused("/model/unk_id", 2, "model.unk_id: expected the id of a token, 0 to 1");
+  refused("/model/vocab/1", "a", "model.vocab[1]: expected [\"token\", score], got \"a\"");
+  refused("/model/vocab/1", Json::array({"a", "b"}), "model.vocab[1]: expected [\"token\", score]");
+  refused("/model/unk_id", 2, "model.unk_id: expected a token id from 0 to 1, got 2");
   refused("/model/unk_id", -1, "model.unk_id");
 }
 

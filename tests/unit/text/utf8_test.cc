@@ -10,14 +10,14 @@ std::string Repair(std::string_view text) {
   return std::string(RepairUtf8(text, storage));
 }
 
-TEST(Utf8Test, ValidTextIsReturnedAsItIs) {
+TEST(Utf8Test, RepairReturnsValidTextWithoutACopy) {
   const std::string text = "plain, Z\xC3\xBCrich, \xE6\x97\xA5, \xF0\x9F\x8E\x89 and a long ASCII tail";
   std::string storage;
   EXPECT_EQ(RepairUtf8(text, storage).data(), text.data());
 }
 
 TEST(Utf8Test, EachMaximalInvalidPartBecomesOneReplacementCharacter) {
-  // The example of the Unicode standard, table 3-8, and its relatives.
+  // The first case is the example of the Unicode standard, table 3-8.
   EXPECT_EQ(Repair("a\xF1\x80\x80\xE1\x80\xC2"
                    "b\x80"
                    "c\x80\xBF"
@@ -26,10 +26,10 @@ TEST(Utf8Test, EachMaximalInvalidPartBecomesOneReplacementCharacter) {
   EXPECT_EQ(Repair("\xC0\xAF"), "\uFFFD\uFFFD");                      // overlong
   EXPECT_EQ(Repair("\xED\xA0\x80"), "\uFFFD\uFFFD\uFFFD");            // a surrogate
   EXPECT_EQ(Repair("\xF4\x90\x80\x80"), "\uFFFD\uFFFD\uFFFD\uFFFD");  // above U+10FFFF
-  EXPECT_EQ(Repair("x\xE2\x82"), "x\uFFFD");                          // cut off
+  EXPECT_EQ(Repair("x\xE2\x82"), "x\uFFFD");                          // incomplete
 }
 
-TEST(Utf8Test, AppendKeepsBackTheStartOfACodePoint) {
+TEST(Utf8Test, AppendLeavesOutAnIncompleteCodePoint) {
   std::string out;
   EXPECT_EQ(AppendRepairedUtf8("ab\xE2\x82", out), 2u);
   EXPECT_EQ(out, "ab");
@@ -38,7 +38,7 @@ TEST(Utf8Test, AppendKeepsBackTheStartOfACodePoint) {
   EXPECT_EQ(out, "ab\uFFFD\x41");
 }
 
-TEST(Utf8Test, EveryScalarValueIsReadAsItWasWritten) {
+TEST(Utf8Test, EveryScalarValueSurvivesARoundTrip) {
   for (char32_t c = 0; c <= 0x10FFFF; ++c) {
     if (c >= 0xD800 && c <= 0xDFFF) continue;
     std::string text;
