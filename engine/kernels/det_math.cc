@@ -11,21 +11,21 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-// Adding 1.5 * 2^52 rounds to the nearest integer, ties to even, and leaves it in the low bits.
+// Adding 1.5 * 2^52 rounds to the nearest integer, ties to even, and leaves the integer in the low bits.
 constexpr double kRound = 0x1.8p52;
-// ln 2 in two parts; the first is short enough for exact products with any exponent.
+// ln 2 = kLn2High + kLn2Low. kLn2High has few enough bits that its product with any exponent is exact.
 constexpr double kLn2High = 0x1.62e42fefa38p-1;
 constexpr double kLn2Low = 0x1.ef35793c7673p-45;
 constexpr double kLog2E = 0x1.71547652b82fep0;
 
-// pi/2 in three parts of 33 bits, exact in products with integers below 2^20, and the rest.
+// pi/2 in three parts of 33 bits, whose products with integers below 2^20 are exact, and a remainder.
 constexpr double kHalfPi1 = 0x1.921fb544p0;
 constexpr double kHalfPi2 = 0x1.0b4611a6p-34;
 constexpr double kHalfPi3 = 0x1.3198a2ep-69;
 constexpr double kHalfPi4 = 0x1.b839a252049c1p-104;
 constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
 
-// The Taylor series 1/0! + x/1! + ..., whose factorials are computed here rather than listed.
+// Coefficients 1/i! of the Taylor series of exp, sin and cos.
 template <int kTerms>
 struct InverseFactorials {
   constexpr InverseFactorials() {
@@ -43,7 +43,7 @@ double ScaleByPowerOfTwo(double x, int64_t n) {
   return std::bit_cast<double>(std::bit_cast<uint64_t>(x) + (static_cast<uint64_t>(n) << 52));
 }
 
-// sin for `quadrant` 0, cos for 1, their negatives for 2 and 3, at r within pi/4 of 0.
+// Returns sin(r), cos(r), -sin(r) or -cos(r) for quadrants 0 to 3, for |r| <= pi/4.
 double SinOfQuadrant(double r, unsigned quadrant) {
   const double square = r * r;
   const bool cosine = (quadrant & 1) != 0;
@@ -110,7 +110,7 @@ double DetLog(double x) {
     x *= 0x1p54;
     exponent = -54;
   }
-  // x = m 2^exponent, m between sqrt(1/2) and sqrt(2): log(m) = 2 atanh((m - 1) / (m + 1)).
+  // x = m * 2^exponent with m between sqrt(1/2) and sqrt(2); log(m) = 2 atanh((m - 1) / (m + 1)).
   const uint64_t bits = std::bit_cast<uint64_t>(x);
   exponent += static_cast<int64_t>(bits >> 52) - 1023;
   double m = std::bit_cast<double>((bits & 0xfffffffffffffULL) | 0x3ff0000000000000ULL);

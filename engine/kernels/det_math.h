@@ -1,25 +1,26 @@
-// exp, log, sin, cos and pow with one result everywhere: made of +, -, *, / and bit operations alone, because libm's
-// differ between versions and pick other code on other CPUs. Pure functions.
+// exp, log, sin, cos and pow with the same bits on every machine. The code uses only +, -, *, / and bit operations:
+// libm's results differ between versions and CPUs. Pure functions.
 #pragma once
 
 #include <span>
 
 namespace baton {
 
-// Relative error under 2e-7. Results too small for a normal float are 0, too large infinity; NaN stays NaN.
+// Relative error below 2e-7. Results below the smallest normal float are 0, above the largest float infinity; NaN stays
+// NaN.
 float DetExp(float x);
-// out[i] = DetExp(x[i]), sizes equal; in place is fine.
+// out[i] = DetExp(x[i]). Sizes must be equal; `out` may be `x`.
 void DetExp(std::span<const float> x, std::span<float> out);
-// -infinity at 0, NaN below. Rounded from the double version: within 1 unit in the last place.
+// -infinity at 0, NaN below 0. Error at most 1 unit in the last place: rounds the double result.
 float DetLog(float x);
 
-// Relative error under 1e-15 for DetExp and DetLog; DetPow's grows with |y log(x)|: under 1e-13 while the result is
-// finite. Results too small for a normal double are 0.
+// Relative errors: DetExp and DetLog below 1e-15; DetPow below 1e-13 for finite results, growing with |y log(x)|.
+// Results below the smallest normal double are 0.
 double DetExp(double x);
 double DetLog(double x);
 double DetPow(double x, double y);  // x >= 0
 
-// Absolute error under 1e-15 for |x| <= 1e6, the domain; NaN outside of it.
+// Absolute error below 1e-15 for |x| <= 1e6; NaN outside of this range.
 double DetSin(double x);
 double DetCos(double x);
 

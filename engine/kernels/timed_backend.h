@@ -1,4 +1,4 @@
-// A Backend that measures how long each kind of work of another one takes: where a step's time goes.
+// Wraps a Backend and measures the time of each kind of work. Not thread-safe, as any Backend.
 #pragma once
 
 #include <memory>
@@ -9,14 +9,14 @@
 namespace baton {
 
 struct WorkTimes {
-  absl::Duration products;      // with weights, preparing activations included
-  absl::Duration attention;     // without the products before and after it
-  absl::Duration kv;            // rounding K and V into pages
+  absl::Duration products;      // MatMul, including the preparation of activations
+  absl::Duration attention;     // Attention, without the projections before and after
+  absl::Duration kv;            // WriteKv
   absl::Duration element_wise;  // norms, rotary positions, activation functions, additions, copies
-  absl::Duration waiting;       // part of the above: for the last compute thread
+  absl::Duration waiting;       // included in the above: waiting for the last compute thread
 };
 
-// `times` is added to; it must outlive the backend.
+// Adds to `times`, which must outlive the returned backend. Owns `backend`.
 std::unique_ptr<Backend> TimeBackend(std::unique_ptr<Backend> backend, WorkTimes* times);
 
 }  // namespace baton

@@ -1,17 +1,18 @@
-// Causal attention over KV pages, one task at a time, with softmax in one pass (Milakov and Gimelshein, "Online
-// normalizer calculation for softmax", 2018; tiled as in Dao et al., "FlashAttention", 2022).
+// Causal attention over KV pages, one task at a time, with a one-pass softmax. Sources: Milakov and Gimelshein, "Online
+// normalizer calculation for softmax", 2018; tiling of Dao et al., "FlashAttention", 2022.
 //
-// Tokens are taken in blocks of kAttentionBlockTokens counted from position 0, in order. A query sees of its last block
-// the tokens up to itself; what it computes depends on those alone, whichever other queries and sequences share the
-// task: slots behind them, which may hold anything, are never read on its behalf. Blocks have nothing to do with pages,
-// so that the page size does not show in the bits.
+// Tokens are taken in order, in blocks of kAttentionBlockTokens counted from position 0. Blocks are independent of
+// pages, so the page size does not change the bits.
+//
+// A query's result depends only on the tokens up to the query, not on other queries and sequences of the task. Slots
+// past the query may hold anything and never enter its result.
 #pragma once
 
 #include "engine/kernels/cpu/attention_block-inl.h"
 
 namespace baton::cpu {
 
-// What a task keeps of each row; rows are member after member, queries within it, heads of the group fastest.
+// Scratch of a task, per row. Rows are ordered [member][query][head of the group].
 template <typename V>
 struct AttentionRows {
   static size_t ScratchSize(int rows, int head_dim) {
@@ -26,13 +27,13 @@ struct AttentionRows {
         total(max + rows) {}
 
   size_t width;
-  float* sums;    // [rows, width], of weight times value
-  float* scores;  // [rows, kAttentionBlockTokens], then the weights
-  float* max;     // [rows], of the scores so far
-  float* total;   // [rows], of the weights so far
+  float* sums;    // [rows, width]: sum of weight * V
+  float* scores;  // [rows, kAttentionBlockTokens]: scores, then softmax weights
+  float* max;     // [rows]: running maximum of the scores
+  float* total;   // [rows]: running sum of the weights
 };
 
-// Turns the scores of one row into weights and rescales what was summed under a smaller maximum.
+// Turns the scores of one row into weights. If the maximum grew, rescales the earlier sums to the new maximum.
 template <typename V>
 void SoftmaxRow(const AttentionRows<V>& s, int row, int tokens) {
   float* const scores = s.scores + row * kAttentionBlockTokens;
@@ -59,7 +60,7 @@ void SoftmaxRow(const AttentionRows<V>& s, int row, int tokens) {
   s.total[row] += weights.SumLanes();
 }
 
-// Rows [row, row + rows) all see the first `tokens` tokens of the block.
+// Adds a block to rows [row, row + rows), which all see its first `tokens` tokens.
 template <typename V, typename Block>
 void AttendBlock(const AttentionRows<V>& s, const Block& block, int row, int rows, int tokens) {
   block.Score(row, rows, s.scores);
@@ -67,7 +68,7 @@ void AttendBlock(const AttentionRows<V>& s, const Block& block, int row, int row
   block.AddValues(row, rows, tokens, s.scores, s.sums);
 }
 
-// The block that begins at `first`, of tokens up to `end`.
+// Loads the block at position `first`, cut at position `end`, and prefetches the next block.
 template <typename V, typename Block>
 void LoadBlock(const AttentionTask& task, const PageId* pages, int first, int end, Block& block) {
   const int left = end - first;
@@ -91,14 +92,15 @@ void BeginMember(const AttentionTask& task, const AttentionMember& member, int r
   }
 }
 
-// The blocks from token `begin` on, which only this member's rows see.
+// Attends to the tokens from `begin` on, which only this member's rows see.
 template <typename V, typename Block>
 void AttendOwn(const AttentionTask& task, const AttentionMember& member, int begin, int row, const AttentionRows<V>& s,
                Block& block) {
   const int end = member.start_position + member.queries;
   for (int first = begin; first < end; first += kAttentionBlockTokens) {
     LoadBlock<V>(task, member.pages, first, end, block);
-    // Queries before the block's last token see a part of it, each a different one; those from there on see all of it.
+    // Queries before the block's last token see a part of the block, each a different part. Queries from there on see
+    // the whole block.
     int query = first > member.start_position ? first - member.start_position : 0;
     for (; query < member.queries && member.start_position + query < first + kAttentionBlockTokens - 1; ++query) {
       AttendBlock(s, block, row + query * task.group, task.group, member.start_position + query - first + 1);

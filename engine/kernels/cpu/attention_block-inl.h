@@ -1,14 +1,17 @@
-// What attention does with one block of tokens: loads its K and V from the pages once, for all rows that meet them, as
-// panels that the register tiles of the matmul kernels read. Scores are products of the rows' queries with K, results
-// those of the rows' weights with V.
+// One block of K and V of the attention kernel. Load reads the block from its pages once, for all rows of a task, into
+// panels of the matmul kernels' layout. Score multiplies queries by K; AddValues multiplies softmax weights by V. A row
+// is one query and one head of its group.
 //
-// FloatBlock multiplies in f32. PairBlock, where a type's values are exact in BF16 and the CPU multiplies pairs of
-// those, sums in f32 and keeps scales out of the products. It takes a query as the sum of two BF16, because what is
-// lost of a score grows in the exponential; weights, which are averaged, are rounded to BF16.
+//   FloatBlock  multiplies in f32; takes every KV type.
+//   PairBlock   multiplies pairs of BF16 and sums in f32; takes KV types that BF16 holds exactly (needs V::kHasPairs).
 //
-// A row is a query and a head of its group. Every score and every result is one chain in order of dimensions (of a
-// query's two halves, one after the other), or of tokens, whatever rows are beside it. Of tokens behind `tokens`
-// nothing gets into a result.
+// PairBlock applies the scales of int8 and E4M3 outside of the products. A query is the sum of two BF16 values, because
+// the exponential amplifies errors of a score. Softmax weights are rounded to BF16, because averaging dampens their
+// errors.
+//
+// Each score is one chain of additions over the dimensions (PairBlock: over the query's high parts, then its low
+// parts). Each result is one chain over the tokens. Other rows do not change the order. Tokens past `tokens` never
+// enter a result.
 #pragma once
 
 #include "engine/kernels/cpu/kv_rounding-inl.h"
@@ -17,10 +20,10 @@
 
 namespace baton::cpu {
 
-// The K, or V, of `kLanes` neighbouring tokens, the first `count` of which are there.
+// K (or V) of kLanes consecutive tokens, of which the first `count` exist.
 template <typename V, typename T>
 struct TokenRows {
-  // `offset`: of K or V from the task's blocks.
+  // `offset` is the distance of K or V from task.blocks.
   TokenRows(const AttentionTask& task, const PageId* pages, size_t offset, int position, int count) : count(count) {
     for (int t = 0; t < count; ++t) {
       const int page = (position + t) / task.page_tokens;
@@ -34,7 +37,8 @@ struct TokenRows {
     }
   }
 
-  // Dimensions from `dim`, of which there are `partial` if not 0: those of each token that is there. Others are zero.
+  // Loads the kLanes dimensions from `dim` on, or `partial` of them if not 0. Missing tokens and dimensions read as
+  // zero.
   BATON_INLINE void Load(size_t dim, int partial, V (&lanes)[V::kLanes]) const {
     if (count == V::kLanes && partial == 0) {
       BATON_UNROLL for (int t = 0; t < V::kLanes; ++t) lanes[t] = V::Load(rows[t] + dim);
@@ -45,14 +49,14 @@ struct TokenRows {
 
   int count;
   const T* rows[V::kLanes] = {};
-  float scales[V::kLanes] = {};  // of types that have them
+  float scales[V::kLanes] = {};  // only if kHasScales<T>
 };
 
-// Asks for the K and V of tokens that are needed next: in decoding little else is done than reading them.
+// Prefetches K and V of the next tokens: decoding is bound by reading them.
 template <typename V, typename T>
 void PrefetchTokens(const AttentionTask& task, const PageId* pages, int position, int count) {
   constexpr size_t kLine = 64;
-  constexpr int kSecondLevel = 2;  // of caches: the first is full of what is computed with
+  constexpr int kSecondLevel = 2;  // cache level: the working set fills the first level
   const size_t token_bytes = task.head_dim * sizeof(T);
   for (int t = 0; t < count;) {
     const int slot = (position + t) % task.page_tokens;
@@ -68,8 +72,8 @@ void PrefetchTokens(const AttentionTask& task, const PageId* pages, int position
   }
 }
 
-// Calls f(first, count) for tiles of at most kMaxRows rows, all of about the same height: a low one would leave the CPU
-// waiting for the latency of its sums.
+// Calls f(first, count) for tiles of at most kMaxRows rows and nearly equal height. A low tile has too few chains to
+// hide the latency of the additions.
 template <int kMaxRows, typename F>
 BATON_INLINE void ForTiles(int rows, F f) {
   int tiles = (rows + kMaxRows - 1) / kMaxRows;
@@ -80,7 +84,7 @@ BATON_INLINE void ForTiles(int rows, F f) {
   }
 }
 
-// Rounded up to whole panels.
+// head_dim rounded up to whole panels.
 template <typename V>
 constexpr size_t PaddedWidth(int head_dim) {
   constexpr size_t kPanel = MatMulShape<V>::kPanel;
@@ -107,7 +111,7 @@ class FloatBlock {
         values_(keys_ + kAttentionBlockTokens * width_),
         q_(values_ + kAttentionBlockTokens * width_) {}
 
-  // q times `scale`.
+  // Stores q * scale as a column of q_.
   void SetQuery(int row, const float* q, float scale) {
     for (int i = 0; i < head_dim_; ++i) q_[size_t(i) * rows_ + row] = q[i] * scale;
   }
@@ -135,7 +139,7 @@ class FloatBlock {
     }
   }
 
-  // scores[row][token] of rows [row, row + rows), for all tokens of the block.
+  // Writes scores[row][token] of rows [row, row + rows), for all tokens of the block.
   void Score(int row, int rows, float* scores) const {
     for (int token = 0; token < kAttentionBlockTokens; token += kPanel) {
       const float* const keys = keys_ + token * width_;
@@ -147,7 +151,7 @@ class FloatBlock {
     }
   }
 
-  // sums[row] += weights[row] times the first `tokens` values. `weights` may be changed.
+  // sums[row] += weights[row] times V of the first `tokens` tokens. May overwrite `weights`.
   void AddValues(int row, int rows, int tokens, float* weights, float* sums) const {
     for (size_t dim = 0; dim < width_; dim += kPanel) {
       ForTiles<V::kTileRows>(rows, [&](int first, int count) {
@@ -257,7 +261,7 @@ class PairBlock {
         float* const to = sums + (row + first) * width_ + dim;
         PairTileOfRows<V, kBlockPairs>(count, Bytes(panel), tokens / 2, Bytes(own), 1, true, to, width_);
         if (tokens % 2 == 0) return;
-        // The last token's partner may hold anything.
+        // The partner of an odd last token may hold anything, so its V is masked to zero.
         std::byte last[kPanel * kPairBytes];
         const std::byte* const pair = Bytes(panel) + size_t(tokens / 2) * sizeof(last);
         for (int i = 0; i < kPanel; ++i) {
@@ -272,10 +276,10 @@ class PairBlock {
   }
 
  private:
-  // Pairs are moved about as floats, never computed with as such.
+  // Pairs are stored and copied as floats but never computed with as floats.
   static BATON_INLINE const std::byte* Bytes(const void* p) { return static_cast<const std::byte*>(p); }
 
-  // Of each token the kLanes pairs of dimensions from `dim`, those behind the last zero.
+  // Loads kLanes pairs of each token, from dimension `dim` on. Pairs past the last dimension are zero.
   void LoadPairs(const TokenRows<V, T>& k, size_t dim, V (&lanes)[V::kLanes]) const {
     if constexpr (sizeof(T) == sizeof(BF16)) {
       if (k.count == V::kLanes && dim + 2 * V::kLanes <= size_t(head_dim_)) {
@@ -294,7 +298,7 @@ class PairBlock {
     BATON_UNROLL for (int t = 0; t < V::kLanes; ++t) lanes[t] = V::Load(reinterpret_cast<const float*>(rows[t]));
   }
 
-  // [kLanes tokens][dims] to [dims / 2][kLanes tokens].
+  // Transposes [kLanes tokens][dims] to [dims / 2][kLanes tokens][2].
   void LoadKeys(const TokenRows<V, T>& k, int first) {
     for (size_t dim = 0; dim < size_t(head_dim_); dim += 2 * V::kLanes) {
       V lanes[V::kLanes];
@@ -306,7 +310,7 @@ class PairBlock {
     }
   }
 
-  // [kLanes tokens][dims] to [panel of dims][tokens / 2][dims of the panel][2 tokens].
+  // Reorders [kLanes tokens][dims] to [panel of dims][tokens / 2][dims of the panel][2 tokens].
   void LoadValues(const TokenRows<V, T>& v, int first) {
     for (size_t dim = 0; dim < width_; dim += V::kLanes) {
       V lanes[V::kLanes];
@@ -329,13 +333,13 @@ class PairBlock {
   const int head_dim_;
   const size_t width_;
   const int rows_;
-  // Pairs of BF16, each in the place of a float.
+  // A float in these arrays holds a pair of BF16, except in the scales.
   float* const keys_;          // [dim / 2][token]
   float* const values_;        // [panel of dims][token / 2][dim]
   float* const key_scales_;    // [token]
   float* const value_scales_;  // [token]
   float* const weights_;       // [row][token / 2]
-  float* const q_;             // [rounded, the rest][dim / 2][row]
+  float* const q_;             // [high part, low part][dim / 2][row]
 };
 
 }  // namespace baton::cpu

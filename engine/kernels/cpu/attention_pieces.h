@@ -1,7 +1,7 @@
-// How a batch's attention is cut into pieces of work: some neighbouring queries of one sequence, or of several
-// sequences whose context begins in the same pages, so that what they share is loaded once for all of them.
+// Cuts a batch's attention into pieces of work. A piece is some consecutive queries of one sequence, or of several
+// sequences whose context begins in the same pages. A piece loads the K and V that its sequences share once.
 //
-// How it is cut never shows in the results. Pure functions.
+// Pure functions. The cut does not change the bits of a result.
 #pragma once
 
 #include <span>
@@ -11,23 +11,23 @@
 
 namespace baton::cpu {
 
-// Some of the query rows of one sequence.
+// Consecutive query rows of one sequence.
 struct QueryRows {
   const SequenceRows* sequence = nullptr;
-  int first = 0;  // of the sequence's rows in the batch
+  int first = 0;  // index within the sequence's rows
   int count = 0;
 };
 
 struct AttentionPiece {
   std::vector<QueryRows> rows;
-  int shared_tokens = 0;  // whole blocks, in the same pages for all rows and before each of them; 0 if rows is one
+  int shared_tokens = 0;  // leading tokens in pages common to all rows; whole blocks; 0 for one sequence
 };
 
 struct AttentionCut {
-  int max_queries = 1;  // of a piece
-  int min_pieces = 1;   // as far as there are queries for them
+  int max_queries = 1;  // per piece
+  int min_pieces = 1;   // if there are enough queries
   int page_tokens = 0;
-  int block_tokens = 0;  // what kernels load at once
+  int block_tokens = 0;  // kAttentionBlockTokens
 };
 
 std::vector<AttentionPiece> CutAttention(std::span<const SequenceRows> batch, const AttentionCut& cut);

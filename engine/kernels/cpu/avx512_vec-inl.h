@@ -1,4 +1,5 @@
-// The vector type of the AVX-512 families. F, BW, VL and DQ: the subset of every server CPU that has AVX-512.
+// The vector type of the AVX-512 families (operations: vector-inl.h). The baseline is F, BW, VL and DQ, which every
+// server CPU with AVX-512 has.
 #pragma once
 
 #include <immintrin.h>
@@ -7,7 +8,7 @@
 
 namespace baton::cpu {
 
-// Family says which extensions there are, and keeps the instantiations of one translation unit apart from another's.
+// Family names the extensions. The template argument also keeps the instantiations of each translation unit apart.
 template <typename Family>
 struct Vec512 {
   using Vec = Vec512;
@@ -31,7 +32,7 @@ struct Vec512 {
   }
   static BATON_INLINE Vec Load(const E4M3* p) {
     const __m256i codes = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-    // As F16, whose exponent has another bias, then that corrected.
+    // Reads the code as F16; the product by 256 corrects for the different exponent bias.
     const __m256i sign = _mm256_slli_epi16(_mm256_and_si256(codes, _mm256_set1_epi16(0x80)), 8);
     const __m256i magnitude = _mm256_slli_epi16(_mm256_and_si256(codes, _mm256_set1_epi16(0x7f)), 7);
     return {_mm512_mul_ps(_mm512_cvtph_ps(_mm256_or_si256(sign, magnitude)), _mm512_set1_ps(256))};
@@ -65,7 +66,7 @@ struct Vec512 {
     return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a.floats), exponent))};
   }
   static BATON_INLINE float Sqrt(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
-  // Halves meet halves.
+  // Adds the upper half to the lower half until one lane is left.
   BATON_INLINE float SumLanes() const {
     const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(floats), _mm512_extractf32x8_ps(floats, 1));
     __m128 sums = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
@@ -84,7 +85,7 @@ struct Vec512 {
       twos[i] = _mm512_castps_pd(_mm512_unpacklo_ps(rows[i].floats, rows[i + 1].floats));
       twos[i + 1] = _mm512_castps_pd(_mm512_unpackhi_ps(rows[i].floats, rows[i + 1].floats));
     }
-    __m512 fours[kLanes];  // of rows i to i + 3, columns j, j + 4, j + 8 and j + 12 in the quarters of fours[i + j]
+    __m512 fours[kLanes];  // quarters of fours[i + j]: columns j, j + 4, j + 8, j + 12 of rows i to i + 3
     BATON_UNROLL for (int i = 0; i < kLanes; i += 4) {
       fours[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(twos[i], twos[i + 2]));
       fours[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(twos[i], twos[i + 2]));
@@ -120,7 +121,8 @@ struct Vec512 {
   struct Bytes {
     __m512i bytes;
   };
-  // With VNNI the four values; without, as 16-bit numbers, first the even two, then the odd two.
+  // With VNNI, `even` holds all four values in 8 bits. Without VNNI, `even` and `odd` hold the values of even and odd
+  // index in 16 bits.
   struct Four {
     __m512i even;
     __m512i odd;

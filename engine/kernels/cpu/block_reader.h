@@ -1,7 +1,7 @@
-// Reads the quantized blocks of a GGUF file as the panels want them: codes, a scale and perhaps a minimum per group.
+// Reads quantized blocks of a GGUF file as the panels need them: per group the codes, a scale and, for some types, a
+// minimum.
 //
-// Nothing is quantized anew. The types with two levels of scales (Q4_K, Q5_K, Q6_K) get the product of both, rounded to
-// F16; other values stay as they are.
+// Codes stay as they are. Q4_K, Q5_K and Q6_K have two levels of scales: their product is rounded to F16.
 #pragma once
 
 #include <array>
@@ -13,28 +13,28 @@
 
 namespace baton::cpu {
 
-// The weights of one output over the inputs of one group: (code - zero of the format) scale + min.
+// Weights of one output over one group of inputs: weight = (code - zero of the format) * scale + min.
 struct WeightGroup {
-  std::array<uint8_t, 32> codes;  // the first group_inputs count
+  std::array<uint8_t, 32> codes;  // only the first group_inputs are used
   float scale;
   float min;
 };
 
-// What PanelFormat and QuantFormat say of a quantized format, for code that learns the format at run time.
+// QuantFormat for code that learns the format at run time.
 struct QuantShape {
   int group_inputs;
   int zero;  // the code of 0 in formats without minima
   bool four_bits;
   bool has_min;
   int code_bytes() const { return four_bits ? group_inputs / 2 : group_inputs; }
-  int group_bytes() const { return code_bytes() + (has_min ? 4 : 2); }  // of one output
+  int group_bytes() const { return code_bytes() + (has_min ? 4 : 2); }  // per output
 };
-QuantShape ShapeOf(PanelFormat format);  // kInt8 and those after it
+QuantShape ShapeOf(PanelFormat format);  // quantized formats only
 
-// The format that takes all values of a quantized type.
+// Returns the format that represents every code of a quantized type.
 PanelFormat FormatFor(TensorType type);
 
-// The `group`-th group of a row of FormatFor(type); the row begins at `row`, which need not be aligned.
+// Reads group number `group` of the row at `row`, which need not be aligned. The group size is that of FormatFor(type).
 void ReadGroup(TensorType type, const std::byte* row, int group, WeightGroup& out);
 
 }  // namespace baton::cpu

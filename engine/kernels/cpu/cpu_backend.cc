@@ -17,12 +17,10 @@ namespace baton {
 namespace cpu {
 namespace {
 
-// Less than this is done sooner than other threads wake.
+// Multiply-adds below which the calling thread finishes sooner than other threads wake.
 constexpr size_t kParallelWork = 128 << 10;
-// Of a product's panels.
-constexpr int kChunksPerThread = 8;
-// Rows of (query, head) that meet each block of K and V at once: many enough to make up for loading it, few enough for
-// the cache.
+constexpr int kChunksPerThread = 8;  // of a product's panels
+// Rows (query, head) that share one load of a K and V block: enough to pay for the load, few enough for the cache.
 constexpr int kAttentionRows = 64;
 
 }  // namespace
@@ -97,7 +95,8 @@ std::vector<float> CpuBackend::Vector(const TensorView& weights) {
 
 absl::StatusOr<std::unique_ptr<Activations>> CpuBackend::Allocate(int capacity_rows, int cols) {
   if (capacity_rows <= 0 || cols <= 0) {
-    return absl::InvalidArgumentError(absl::StrCat("activations of shape [", capacity_rows, ", ", cols, "]"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("activations have shape [", capacity_rows, ", ", cols, "], expected positive numbers"));
   }
   BATON_ASSIGN_OR_RETURN(HostMemory memory, HostMemory::Allocate(size_t(capacity_rows) * cols * sizeof(float)));
   return std::make_unique<CpuActivations>(capacity_rows, cols, std::move(memory));
@@ -122,7 +121,7 @@ void CpuBackend::MatMul(const Matrix& w, const Activations& x, int rows, Activat
   const auto& packed = static_cast<const PackedMatrix&>(w);
   assert(x.cols() == w.inputs() && out.cols() == w.outputs());
   assert(rows <= x.capacity_rows() && rows <= out.capacity_rows());
-  // Sections with different formats want different preparations.
+  // Each format needs its own preparation of the activations.
   for (const PackedMatrix::Section& section : packed.sections()) MultiplySection(packed, section, Of(x), rows, Of(out));
 }
 
@@ -131,7 +130,7 @@ void CpuBackend::MultiplySection(const PackedMatrix& w, const PackedMatrix::Sect
   const MatMulKernel& kernel = kernels_.matmul[static_cast<int>(section.format)];
   int tile_rows = 0;
   if (kernel.prepare != nullptr) {
-    // Tiles of equal height: a low one would leave the CPU waiting for the latency of its sums.
+    // Tiles of equal height: a low tile has too few chains to hide the latency of the additions.
     const int tiles = (rows + kernel.tile_rows - 1) / kernel.tile_rows;
     tile_rows = (rows + tiles - 1) / tiles;
     Prepare(kernel, x, rows, tile_rows);
@@ -255,7 +254,8 @@ void CpuBackend::Attention(const Activations& qkv, int heads, std::span<const Se
   Parallel(work, [&](int thread, int) {
     std::vector<AttentionMember> members;
     shares_.ForEach(thread, [&](int chunk) {
-      // Later pieces of a prompt see more tokens: those first, so that what is left at the end is short.
+      // Later pieces of a prompt see more tokens. Long pieces run first, so that the threads end at about the same
+      // time.
       const int task = tasks - 1 - chunk;
       const AttentionPiece& piece = pieces[task / layout.kv_heads];
       const size_t kv_head = task % layout.kv_heads;

@@ -1,7 +1,7 @@
-// The Backend on this machine's CPUs: kernels of one family, run by a pool of compute threads. See
+// The Backend for this machine's CPUs: kernels of one family, run by a pool of compute threads. Thread-safety: see
 // engine/kernels/backend.h.
 //
-// This class cuts the work of a call into pieces for the threads; how it is cut never shows in the results.
+// This class divides the work of a call among the threads. The division does not change the bits of a result.
 #pragma once
 
 #include <memory>
@@ -49,24 +49,24 @@ class CpuBackend final : public Backend {
   absl::Duration waited() const override { return threads_->waited(); }
 
  private:
-  // Calls f(row) for every row, each thread a share of neighbours; on the calling thread alone if there is little to
-  // do.
+  // Calls f(row) for every row; each thread takes consecutive rows. Little work stays on the calling thread.
   template <typename F>
   void ForRows(int rows, size_t work_per_row, F f);
-  // Calls f(thread, threads) on each thread, or f(0, 1) if `work` (in multiply-adds, about) is not worth waking them.
+  // Calls f(thread, threads) on each thread. If `work` (in multiply-adds) is too small to wake the threads for, calls
+  // f(0, 1).
   template <typename F>
   void Parallel(size_t work, F f);
-  float* Scratch(int thread, size_t floats);  // for whole cache lines
+  float* Scratch(int thread, size_t floats);  // aligned to a cache line
   void MultiplySection(const PackedMatrix& w, const PackedMatrix::Section& section, const CpuActivations& x, int rows,
                        CpuActivations& out);
-  // Fills prepared_, tiles of `tile_rows` one after the other.
+  // Prepares `rows` rows of x into prepared_, in tiles of `tile_rows`.
   void Prepare(const MatMulKernel& kernel, const CpuActivations& x, int rows, int tile_rows);
 
   const KernelTable& kernels_;
   const std::unique_ptr<ThreadPool> threads_;
   WorkShares shares_;
-  std::vector<std::vector<float>> scratch_;  // one per thread, which alone touches it
-  std::vector<std::byte> prepared_;          // the activations of the product under way, see MatMulKernel
+  std::vector<std::vector<float>> scratch_;  // one per thread; no other thread touches it
+  std::vector<std::byte> prepared_;          // activations of the current product, see MatMulKernel
 };
 
 }  // namespace baton::cpu

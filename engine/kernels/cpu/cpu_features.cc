@@ -18,7 +18,7 @@ struct Family {
 }  // namespace
 
 absl::StatusOr<const KernelTable*> FindKernels(std::string_view name) {
-  // The compiler's built-in asks CPUID and which registers the system saves.
+  // __builtin_cpu_supports checks CPUID and which registers the operating system saves.
 #if defined(__x86_64__)
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&

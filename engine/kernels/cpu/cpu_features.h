@@ -1,4 +1,4 @@
-// Which kernel families this CPU can run.
+// Selects the kernel family for this CPU.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace baton::cpu {
 
-// `name` is "scalar", "avx2", "avx512" or "auto", the best there is. INVALID_ARGUMENT for another name,
-// FAILED_PRECONDITION when this CPU (or the system, which must save the registers) lacks the instructions.
+// `name` is a family, or "auto" for the best family that this CPU supports. INVALID_ARGUMENT for an unknown name.
+// FAILED_PRECONDITION if the CPU lacks the instructions or the operating system does not save the registers.
 absl::StatusOr<const KernelTable*> FindKernels(std::string_view name);
 
 }  // namespace baton::cpu

@@ -1,4 +1,4 @@
-// Kernels on single rows: norms, activations, rotary positions.
+// Kernels on one row: RMS norm, addition, SiLU, rotary embedding.
 #pragma once
 
 #include "engine/kernels/cpu/vector-inl.h"
@@ -25,7 +25,7 @@ void Add(float* x, const float* y, size_t count) {
   });
 }
 
-// gate / (1 + e^-gate) * up
+// out = gate / (1 + e^-gate) * up
 template <typename V>
 void SiluMul(const float* gate, const float* up, int count, float* out) {
   const V one = V::Set(1.0f);

@@ -1,10 +1,11 @@
 // The kernels of one instruction family, as a table of functions.
 //
-// Each family is one translation unit (kernels_*.cc) compiled with flags of its own. Whatever such a unit instantiates
-// must belong to it alone: an inline function shared with the rest of the program, once compiled with AVX-512, could be
-// the copy that the linker keeps for everyone. So those units include this header, the *-inl.h beside it, whose
-// templates all depend on the family's vector type, and the intrinsics; nothing of the standard library but types. For
-// the same reason this header defines no function.
+// Each family is one translation unit (kernels_*.cc) with its own compiler flags. Other units must not use an inline
+// function that such a unit instantiates: the linker might keep the AVX-512 copy for the whole program. Hence the
+// rules:
+//   - Such a unit includes only this header, the *-inl.h files and the intrinsics; of the standard library, types only.
+//   - All templates in *-inl.h depend on the family's vector type.
+//   - This header defines no function.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +19,7 @@ enum class PageId : uint32_t;
 
 namespace cpu {
 
-// One thread's share of a product with a section of a packed matrix: the outputs of panels [panel_begin, panel_end).
-// See PackedMatrix.
+// A thread's share of x w^T: the outputs of panels [panel_begin, panel_end) of one section. See PackedMatrix.
 struct MatMulTask {
   const void* panels = nullptr;
   int outputs = 0;  // of the section
@@ -28,71 +28,70 @@ struct MatMulTask {
   int panel_end = 0;
   const float* x = nullptr;  // [rows, inputs]
   int rows = 0;
-  std::byte* prepared = nullptr;  // x as the format wants it, if it wants it prepared
-  int tile_rows = 0;              // of each prepared tile; the last one may be lower
-  float* out = nullptr;           // [rows, outputs], a row every out_stride floats
+  std::byte* prepared = nullptr;  // x in the format's own layout, for formats with MatMulKernel::prepare
+  int tile_rows = 0;              // of each prepared tile; the last tile may have fewer
+  float* out = nullptr;           // [rows, outputs]; rows are out_stride floats apart
   size_t out_stride = 0;
-  float* scratch = nullptr;  // matmul_scratch floats of this thread
+  float* scratch = nullptr;  // this thread's KernelTable::matmul_scratch floats
 };
 
-// Products with panels of one format.
+// Products with panels of one format. The members after `multiply` are set only if the format needs prepared
+// activations.
 struct MatMulKernel {
   void (*multiply)(const MatMulTask& task) = nullptr;
-  // Of formats that want activations prepared: the highest tile, the bytes of a row, and what prepares one tile, the
-  // rows of x being x_stride floats apart.
-  int tile_rows = 0;
+  int tile_rows = 0;  // rows of the largest tile
   size_t (*row_bytes)(int inputs) = nullptr;
+  // Prepares one tile. Rows of x are x_stride floats apart.
   void (*prepare)(const float* x, size_t x_stride, int rows, int inputs, std::byte* tile) = nullptr;
 };
 
-// K and V are loaded and scored in blocks of so many tokens, counted from position 0.
+// Tokens of the blocks in which K and V are loaded and scored, counted from position 0.
 inline constexpr int kAttentionBlockTokens = 32;
 
-// Some neighbouring rows of one sequence.
+// Consecutive rows of one sequence.
 struct AttentionMember {
-  const float* q = nullptr;  // of the first row and head; the heads of a group are neighbours
-  float* out = nullptr;      // likewise
+  const float* q = nullptr;  // first row, first head; the heads of a group are adjacent
+  float* out = nullptr;      // same place in the output
   int queries = 0;
-  int start_position = 0;  // of the first row
+  int start_position = 0;  // position of the first row
   const PageId* pages = nullptr;
 };
 
-// Attention of the members' rows, for the query heads of one KV head. The first `shared_tokens` tokens, whole blocks,
-// are in the same pages for all members and before every row; each of their K and V is loaded once.
+// Attention of the members' rows, for the query heads of one KV head. All members have the first `shared_tokens` tokens
+// (whole blocks, before every row) in the same pages. The kernel loads their K and V once.
 struct AttentionTask {
   const AttentionMember* members = nullptr;
   int member_count = 0;
   int shared_tokens = 0;
-  size_t q_stride = 0;  // from row to row, in floats
+  size_t q_stride = 0;  // floats between rows
   size_t out_stride = 0;
   int group = 0;  // query heads per KV head
   int head_dim = 0;
-  const std::byte* blocks = nullptr;  // K of this KV head in page 0; V is v_offset further
+  const std::byte* blocks = nullptr;  // K of this KV head in page 0; V is v_offset bytes further
   size_t block_bytes = 0;
   size_t v_offset = 0;
   int page_tokens = 0;
-  float* scratch = nullptr;  // attention_scratch(all rows * group, head_dim) floats of this thread
+  float* scratch = nullptr;  // this thread's attention_scratch(rows * group, head_dim) floats
 };
 
-// Arrays of functions are indexed by KvType, matmul by PanelFormat.
+// Function arrays are indexed by KvType, `matmul` by PanelFormat.
 struct KernelTable {
   const char* family;
-  int panel_outputs;  // outputs side by side in a panel
+  int panel_outputs;  // outputs per panel
   PanelFormat bf16_format;
   size_t matmul_scratch;  // floats
 
   MatMulKernel matmul[kPanelFormats];
   size_t (*attention_scratch)(int rows, int head_dim);
   void (*attention[5])(const AttentionTask& task);
-  // One token's K or V of one head, rounded to nearest, ties to even; and its scale, of types that have one.
+  // Rounds one token's K or V of one head to nearest, ties to even. Writes `scale` for types that have scales.
   void (*round_head[5])(const float* x, int head_dim, std::byte* out, std::byte* scale);
   void (*rms_norm)(const float* x, int count, const float* weight, float eps, float* out);
   void (*add)(float* x, const float* y, size_t count);
   void (*silu_mul)(const float* gate, const float* up, int count, float* out);
   void (*rope)(float* x, const float* cos, const float* sin, int half_dim);
 
-  // What the instructions give at most, see limits-inl.h; null where the family lacks them. `sink` is limit_floats
-  // long.
+  // Peak rates, see limits-inl.h; null if the family lacks the instructions. `sink` holds limit_floats floats.
   int limit_floats;
   double (*peak_floats)(int calls, float* sink);
   double (*peak_ints)(int calls, float* sink);

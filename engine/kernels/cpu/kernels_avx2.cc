@@ -1,4 +1,4 @@
-// AVX2 with FMA and F16C: every x86 server since 2013.
+// AVX2 with FMA and F16C, which every x86 server has had since 2013.
 
 #include <immintrin.h>
 
@@ -27,7 +27,7 @@ struct Vec {
   }
   static BATON_INLINE Vec Load(const E4M3* p) {
     const __m128i codes = _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
-    // As F16, whose exponent has another bias, then that corrected.
+    // Reads the code as F16; the product by 256 corrects for the different exponent bias.
     const __m128i sign = _mm_slli_epi16(_mm_and_si128(codes, _mm_set1_epi16(0x80)), 8);
     const __m128i magnitude = _mm_slli_epi16(_mm_and_si128(codes, _mm_set1_epi16(0x7f)), 7);
     return {_mm256_mul_ps(_mm256_cvtph_ps(_mm_or_si128(sign, magnitude)), _mm256_set1_ps(256))};
@@ -45,7 +45,7 @@ struct Vec {
         _mm256_srli_epi32(_mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))), 16);
     const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(floats, floats, _CMP_UNORD_Q));
     const __m256i words = _mm256_blendv_epi8(rounded, _mm256_or_si256(high, _mm256_set1_epi32(0x40)), nan);
-    // Both 128-bit halves of the packed result hold their own four values twice.
+    // packus leaves each 128-bit half's four values twice; the permute keeps one copy of each.
     const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(words, words), 0b1000);
     StoreHalves(_mm256_castsi256_si128(packed), p);
   }
@@ -64,7 +64,7 @@ struct Vec {
     return {_mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a.floats), exponent))};
   }
   static BATON_INLINE float Sqrt(float x) { return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(x))); }
-  // Halves meet halves.
+  // Adds the upper half to the lower half until one lane is left.
   BATON_INLINE float SumLanes() const {
     __m128 sums = _mm_add_ps(_mm256_castps256_ps128(floats), _mm256_extractf128_ps(floats, 1));
     sums = _mm_add_ps(sums, _mm_movehl_ps(sums, sums));
@@ -81,7 +81,7 @@ struct Vec {
       twos[i] = _mm256_unpacklo_ps(rows[i].floats, rows[i + 1].floats);
       twos[i + 1] = _mm256_unpackhi_ps(rows[i].floats, rows[i + 1].floats);
     }
-    __m256 fours[kLanes];  // of rows i to i + 3, columns j and j + 4 in the halves of fours[i + j]
+    __m256 fours[kLanes];  // halves of fours[i + j]: columns j and j + 4 of rows i to i + 3
     BATON_UNROLL for (int i = 0; i < kLanes; i += 4) {
       fours[i] = _mm256_shuffle_ps(twos[i], twos[i + 2], 0x44);
       fours[i + 1] = _mm256_shuffle_ps(twos[i], twos[i + 2], 0xee);
@@ -113,7 +113,7 @@ struct Vec {
   struct Bytes {
     __m256i bytes;
   };
-  // As 16-bit numbers, first the even two, then the odd two.
+  // The values of even and odd index, in 16 bits.
   struct Four {
     __m256i even;
     __m256i odd;

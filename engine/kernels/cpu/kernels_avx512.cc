@@ -1,4 +1,4 @@
-// AVX-512 F, BW, VL and DQ alone.
+// AVX-512 F, BW, VL and DQ, without VNNI and BF16.
 
 #include "engine/kernels/cpu/avx512_vec-inl.h"
 #include "engine/kernels/cpu/table-inl.h"

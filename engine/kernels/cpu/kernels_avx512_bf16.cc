@@ -1,4 +1,4 @@
-// AVX-512 with VNNI and BF16: also two products of BF16 numbers in one instruction.
+// AVX-512 with VNNI and BF16: one instruction adds two products of BF16 numbers to each float.
 
 #include "engine/kernels/cpu/avx512_vec-inl.h"
 #include "engine/kernels/cpu/table-inl.h"

@@ -1,4 +1,4 @@
-// AVX-512 with VNNI: four products of 8-bit integers in one instruction.
+// AVX-512 with VNNI: one instruction adds four products of 8-bit integers to each sum.
 
 #include "engine/kernels/cpu/avx512_vec-inl.h"
 #include "engine/kernels/cpu/table-inl.h"

@@ -1,11 +1,11 @@
-// The family every CPU can run: no instruction beyond the compiler's baseline, no fused multiply-add.
+// The family that every CPU runs: the compiler's baseline instructions, no fused multiply-add.
 
 #include "engine/kernels/cpu/table-inl.h"
 
 namespace baton::cpu {
 namespace scalar {
 
-// Four floats side by side: the compiler makes of them what the baseline has.
+// Four floats; the compiler maps them to the baseline's vector instructions.
 struct Vec {
   static constexpr int kLanes = 4;
   static constexpr int kPanelVectors = 2;
@@ -27,7 +27,7 @@ struct Vec {
   }
   static BATON_INLINE Vec Load(const F16* p) {
     const Words half = LoadHalves(p);
-    // Exponent and mantissa in their place, then the exponent's bias corrected by a product, exact for subnormals too.
+    // Shifts exponent and mantissa into place; the product corrects the exponent bias, exactly for subnormals, too.
     const Floats magnitude = AsFloats((half & 0x7fff) << 13) * 0x1p112f;
     const Words special = (half & 0x7c00) == 0x7c00;  // infinity, NaN
     return {AsFloats(AsWords(magnitude) | (special & 0x7f800000) | ((half & 0x8000) << 16))};
@@ -39,7 +39,7 @@ struct Vec {
   }
   static BATON_INLINE Vec Load(const E4M3* p) {
     const Words codes = {p[0].bits, p[1].bits, p[2].bits, p[3].bits};
-    const Floats magnitude = AsFloats((codes & 0x7f) << 20) * 0x1p120f;  // as for F16
+    const Floats magnitude = AsFloats((codes & 0x7f) << 20) * 0x1p120f;  // exponent bias, as for F16
     return {AsFloats(AsWords(magnitude) | ((codes & 0x80) << 24))};
   }
 
@@ -87,7 +87,7 @@ struct Vec {
   }
   BATON_INLINE void StoreRounded(int8_t* p) const {
     for (int i = 0; i < kLanes; ++i) {
-      // Adding this leaves no place for a fraction. Also for NaN the low bits are something.
+      // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. For NaN the low bits are arbitrary.
       const float shifted = floats[i] + 0x1.8p23f;
       uint32_t bits;
       __builtin_memcpy(&bits, &shifted, sizeof(bits));
@@ -155,7 +155,7 @@ struct Vec {
     if (bits > 0x7f800000) return sign | 0x7e00 | ((bits >> 13) & 0x1ff);  // NaN
     if (bits >= 0x477ff000) return sign | 0x7c00;                          // 65520 and more round to infinity
     if (bits < 0x38800000) {
-      // Subnormal: one of its units is the last place of numbers beside 0.5, so that adding 0.5 rounds.
+      // Subnormal: the last place of floats near 0.5 is the subnormal unit, so adding 0.5 rounds.
       float magnitude;
       __builtin_memcpy(&magnitude, &bits, sizeof(bits));
       magnitude += 0.5f;

@@ -1,7 +1,7 @@
-// K and V as the KV cache holds them.
+// Rounds K and V to the types of the KV cache.
 //
-// int8_t and E4M3 are multiplied by a float per token and head, such that the largest magnitude is the type's largest.
-// What is not a number, or infinite, makes the scale so, and with it the whole head.
+// int8_t and E4M3 have one float scale per token and head, such that the largest magnitude maps to the type's largest
+// value. An infinity or NaN makes the scale, and so the whole head, infinity or NaN.
 #pragma once
 
 #include "engine/kernels/cpu/prepare-inl.h"
@@ -10,7 +10,7 @@
 namespace baton::cpu {
 
 template <typename T>
-inline constexpr float kLargestOf = 0;  // without a scale
+inline constexpr float kLargestOf = 0;  // 0: no scale
 template <>
 inline constexpr float kLargestOf<int8_t> = 127;
 template <>
@@ -29,7 +29,7 @@ BATON_INLINE void StoreCodes(V v, int8_t* codes) {
   v.StoreRounded(codes);
 }
 
-// To nearest, ties to even; more than 448, or NaN, becomes any value.
+// Rounds to nearest, ties to even. A magnitude above 448, or NaN, gives an arbitrary code.
 template <typename V>
 BATON_INLINE void StoreCodes(V v, E4M3* codes) {
   uint32_t lanes[V::kLanes];
@@ -37,7 +37,7 @@ BATON_INLINE void StoreCodes(V v, E4M3* codes) {
   for (int i = 0; i < V::kLanes; ++i) {
     const uint32_t magnitude = lanes[i] & 0x7fffffff;
     const uint32_t normal = (magnitude + 0x7ffff + (magnitude >> 20 & 1) - (120u << 23)) >> 20;
-    // Below 2^-6: next to 2^14 a float's last bit is worth what a subnormal E4M3's is, so that the sum rounds there.
+    // Below 2^-6: the last place of floats near 2^14 is the subnormal unit of E4M3, so the addition rounds.
     float sum;
     __builtin_memcpy(&sum, &magnitude, sizeof(sum));
     sum += 0x1p14f;

@@ -1,15 +1,14 @@
-// What a CPU can do at most: loops of the instructions that the products are made of, on registers alone, and a loop
-// that reads memory.
+// Peak rates of a CPU: loops of the products' instructions on registers alone, and a loop that reads memory.
 #pragma once
 
 #include "engine/kernels/cpu/vector-inl.h"
 
 namespace baton::cpu {
 
-inline constexpr int kPeakChains = 8;      // hide the latency of every product instruction
-inline constexpr int kRoundsPerCall = 64;  // of each chain
+inline constexpr int kPeakChains = 8;      // independent sums, enough to hide the latency of every product instruction
+inline constexpr int kRoundsPerCall = 64;  // products per chain
 
-// Adds up what the chains computed: none of them is for nothing.
+// Stores the sum of all chains, so that the compiler keeps every chain.
 template <typename V>
 void StoreSum(const V (&sums)[kPeakChains], float* sink) {
   V total = V::Zero();
@@ -17,8 +16,8 @@ void StoreSum(const V (&sums)[kPeakChains], float* sink) {
   total.Store(sink);
 }
 
-// Each returns the multiplications and additions of `calls` calls. The chains begin with different values: those of
-// equal ones would be computed once.
+// The Peak functions return the number of operations done; a multiply-add counts as two. The chains begin with
+// different values because the compiler would merge equal chains.
 template <typename V>
 double PeakFloats(int calls, float* sink) {
   V sums[kPeakChains];
@@ -64,7 +63,7 @@ double PeakPairs(int calls, float* sink) {
   return 2.0 * calls * kRoundsPerCall * kPeakChains * V::kLanes * 2;
 }
 
-// Reads `bytes` bytes, a multiple of 8 vectors.
+// Reads `bytes` bytes, which must be a multiple of 8 vectors.
 template <typename V>
 void ReadThrough(const std::byte* data, size_t bytes, float* sink) {
   const auto* const floats = reinterpret_cast<const float*>(data);

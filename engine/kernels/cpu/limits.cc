@@ -9,9 +9,9 @@
 namespace baton::cpu {
 namespace {
 
-constexpr double kSeconds = 0.1;   // of each measurement
-constexpr int kRounds = 3;         // the best counts
-constexpr int kCallsAtOnce = 200;  // between looks at the clock
+constexpr double kSeconds = 0.1;   // per measurement
+constexpr int kRounds = 3;         // the best round is reported
+constexpr int kCallsAtOnce = 200;  // between two readings of the clock
 constexpr size_t kWholeReadBytes = 4096;
 
 double BestRate(ThreadPool& threads, int sink_floats, double (*peak)(int calls, float* sink)) {

@@ -1,13 +1,13 @@
-// out = x w^T on packed panels.
+// out = x w^T on packed panels of floats.
 //
-// Every output element is one chain of Fma from zero in order of the inputs, in every variant below; where the inputs
-// are cut into blocks the chain pauses in memory, unrounded. So how many rows there are, and which variant computes
-// one, cannot be told from the result.
+// Each output element is one chain of Fma from zero in order of the inputs, in all variants below. Between blocks of
+// inputs, the chain's f32 value is stored unrounded. Neither the variant nor the number of rows changes the bits.
 //
-// One or two rows read each panel once, straight through, several panels at a time to have enough chains in flight.
-// More rows are put in the order they are read in and meet one panel after the other; with many (prefill) the inputs
-// are cut so short that they stay in the nearest cache, and a panel's slice is widened to f32 beforehand. After Goto
-// and van de Geijn, "Anatomy of high-performance matrix multiplication" (2008).
+//   1 or 2 rows  reads each panel once, front to back; several panels at a time, to have enough chains in flight
+//   few rows     packs the rows in reading order, then multiplies them by one panel after the other
+//   many rows    as few rows, but in shorter blocks, so that a panel's slice stays in cache; widens each slice to f32
+//
+// Source: Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008.
 #pragma once
 
 #include "engine/kernels/cpu/vector-inl.h"
@@ -18,9 +18,10 @@ template <typename V>
 struct MatMulShape {
   static constexpr int kVectors = V::kPanelVectors;    // per panel and input
   static constexpr int kPanel = kVectors * V::kLanes;  // outputs
-  static constexpr int kRows = V::kTileRows;           // of a register tile, at most
-  static constexpr int kChains = 8;                    // hide the latency of an Fma
-  // Blocks of x: many rows of few inputs, or few rows of many inputs. Rows fill whole tiles, as packed rows do.
+  static constexpr int kRows = V::kTileRows;           // rows of the largest register tile
+  static constexpr int kChains = 8;                    // independent sums, enough to hide the latency of an Fma
+  // Blocks of x: many rows of few inputs, or few rows of many inputs. kRowBlock is a multiple of kRows, so tiles are
+  // full.
   static constexpr int kRowBlock = 256 / kRows * kRows;
   static constexpr int kInputBlock = 256;
   static constexpr int kFewRows = 4 * kRows;
@@ -32,8 +33,8 @@ struct MatMulShape {
   static constexpr size_t kScratch = kPackedRows + kWidePanel + kEdgeTile;
 };
 
-// How a register tile reads its operands. Element (row, input) of x is x[row * row_stride + input * input_stride]; the
-// weights of `input` in panel p begin at weights[p * panel_stride + input * input_stride].
+// Addressing of a register tile's operands. Element (row, input) of x is x[row * row_stride + input * input_stride].
+// The weights of `input` in panel p begin at weights[p * panel_stride + input * input_stride].
 struct RowStrides {
   size_t row;
   size_t input;
@@ -43,7 +44,7 @@ struct PanelStrides {
   size_t input;
 };
 
-// kRows rows by kPanels whole panels over `inputs` inputs. The chains start from `c` if `resume`.
+// Multiplies kRows rows by kPanels whole panels over `inputs` inputs. If `resume`, the chains start from `c`.
 template <typename V, typename T, int kRows, int kPanels>
 void Tile(const T* weights, PanelStrides panels, int inputs, const float* x, RowStrides rows, bool resume, float* c,
           size_t c_stride) {
@@ -74,7 +75,7 @@ void Tile(const T* weights, PanelStrides panels, int inputs, const float* x, Row
   }
 }
 
-// Tile<count, kPanels> for a number of rows known only now, at most kMaxRows.
+// Calls Tile<count, kPanels> for a `count` known at run time, at most kMaxRows.
 template <typename V, typename T, int kPanels, int kMaxRows>
 BATON_INLINE void TileOfRows(int count, const T* weights, PanelStrides panels, int inputs, const float* x,
                              RowStrides rows, bool resume, float* c, size_t c_stride) {
@@ -94,8 +95,8 @@ void CopyTile(const float* from, size_t from_stride, int rows, int cols, float* 
   }
 }
 
-// Panels from `begin`, kPanels at a time while there are as many whole ones, for so few rows that a tile holds them.
-// Where it stopped.
+// Multiplies whole panels from `begin` on, kPanels at a time, while that many are left. All rows must fit one tile.
+// Returns the first panel left over.
 template <typename V, typename T, int kPanels>
 int StreamPanels(const MatMulTask& task, int begin) {
   using Shape = MatMulShape<V>;
@@ -111,7 +112,7 @@ int StreamPanels(const MatMulTask& task, int begin) {
   return panel;
 }
 
-// x[rows, inputs] in the order register tiles read it: tile by tile, [input][row of the tile].
+// Packs x[rows, inputs] in the order that register tiles read: [tile][input][row of the tile].
 template <typename V>
 void PackRows(const float* x, size_t x_stride, int rows, int inputs, int tile_rows, float* packed) {
   for (int row = 0; row < rows; row += tile_rows) {
@@ -128,7 +129,7 @@ void WidenPanel(const T* panel, int inputs, float* wide) {
   for (int i = 0; i < inputs * V::kPanelVectors; ++i) V::Load(panel + i * V::kLanes).Store(wide + i * V::kLanes);
 }
 
-// A slice of one panel times packed rows.
+// Multiplies a slice of one panel by packed rows.
 template <typename V, typename T>
 void PanelTimesRows(const T* slice, int inputs, const float* packed, int rows, int tile_rows, bool resume, float* c,
                     size_t c_stride) {
@@ -140,14 +141,14 @@ void PanelTimesRows(const T* slice, int inputs, const float* packed, int rows, i
   }
 }
 
-// At most kRowBlock rows from `row`, panels from `panel_begin`.
+// Multiplies at most kRowBlock rows from `row` by the panels from `panel_begin` on.
 template <typename V, typename T>
 void BlockedMatMul(const MatMulTask& task, int panel_begin, int row, int rows) {
   using Shape = MatMulShape<V>;
   float* const packed = task.scratch;
   float* const wide = packed + Shape::kPackedRows;
   float* const edge = wide + Shape::kWidePanel;
-  // Tiles of equal height: a low one would leave chains idle.
+  // Tiles of equal height: a low tile has too few chains to hide the latency of an Fma.
   const int tiles = (rows + Shape::kRows - 1) / Shape::kRows;
   const int tile_rows = (rows + tiles - 1) / tiles;
   const bool many = rows > Shape::kFewRows;
@@ -160,7 +161,7 @@ void BlockedMatMul(const MatMulTask& task, int panel_begin, int row, int rows) {
       const T* const slice = static_cast<const T*>(task.panels) + (size_t(panel) * task.inputs + input) * Shape::kPanel;
       const int first_output = panel * Shape::kPanel;
       float* const out = task.out + row * task.out_stride + first_output;
-      // The last panel may be wider than what is left of a row.
+      // The last panel may reach past the row's end; `edge` then takes the tile.
       const bool whole = first_output + Shape::kPanel <= task.outputs;
       float* const c = whole ? out : edge;
       const size_t c_stride = whole ? task.out_stride : size_t(Shape::kPanel);

@@ -50,7 +50,7 @@ size_t PanelBytes(PanelFormat format, int inputs, int panel_outputs) {
   return size_t(inputs) * panel_outputs * (format == PanelFormat::kF32 ? 4 : 2);
 }
 
-// The row of a file's tensor that is row `row` of the matrix.
+// Returns the row of the file's tensor that becomes row `row` of the matrix.
 int FileRow(const TensorView& tensor, int row) {
   if (tensor.interleaved_heads == 0) return row;
   const int head_rows = tensor.rows / tensor.interleaved_heads;
@@ -65,7 +65,7 @@ void Scatter(const std::byte* in, int count, std::byte* packed, size_t stride) {
   for (int i = 0; i < count; ++i) std::memcpy(packed + i * stride * sizeof(T), in + i * sizeof(T), sizeof(T));
 }
 
-// One output of a quantized format, the `lane`-th of its panel.
+// Packs one output of a quantized type as output number `lane` of `panel`.
 void PackGroups(TensorType type, const std::byte* row, int inputs, PanelFormat format, int panel_outputs, int lane,
                 std::byte* panel) {
   const QuantShape shape = ShapeOf(format);
@@ -125,23 +125,24 @@ void ReadGroups(PanelFormat format, const std::byte* panel, int panel_outputs, i
 }
 
 absl::Status CheckShapes(std::span<const TensorView> weights, int panel_outputs) {
-  if (weights.empty()) return absl::InvalidArgumentError("no weights to pack");
+  if (weights.empty()) return absl::InvalidArgumentError("no weights to pack: expected at least one tensor");
   int outputs = 0;
   for (const TensorView& part : weights) {
     if (part.rows <= 0 || part.cols <= 0 || part.cols != weights[0].cols) {
-      return absl::InvalidArgumentError(
-          Concat("weights of shape [", part.rows, ", ", part.cols, "] where [n, ", weights[0].cols, "] was expected"));
+      return absl::InvalidArgumentError(Concat("weights have shape [", part.rows, ", ", part.cols, "], expected [n, ",
+                                               weights[0].cols, "] with n >= 1"));
     }
     if (part.cols % InfoOf(part.type).block_values != 0) {
-      return absl::InvalidArgumentError(Concat("rows of ", part.cols, " values, expected whole blocks of ",
-                                               InfoOf(part.type).name, ": ", InfoOf(part.type).block_values));
+      return absl::InvalidArgumentError(Concat("weights of type ", InfoOf(part.type).name, " have rows of ", part.cols,
+                                               " values, expected a multiple of ", InfoOf(part.type).block_values));
     }
     if (part.interleaved_heads != 0 && part.rows % (2 * part.interleaved_heads) != 0) {
-      return absl::InvalidArgumentError(
-          Concat(part.rows, " rows, expected ", part.interleaved_heads, " heads of equal, even size"));
+      return absl::InvalidArgumentError(Concat("weights of ", part.interleaved_heads, " interleaved heads have ",
+                                               part.rows, " rows, expected a multiple of ",
+                                               2 * part.interleaved_heads));
     }
     if (__builtin_add_overflow(outputs, part.rows, &outputs) || outputs > INT32_MAX - panel_outputs) {
-      return absl::InvalidArgumentError("weights with more than 2^31 outputs");
+      return absl::InvalidArgumentError("stacked weights have too many outputs: expected fewer than 2^31");
     }
   }
   return absl::OkStatus();
@@ -159,7 +160,7 @@ absl::StatusOr<std::unique_ptr<PackedMatrix>> PackedMatrix::Create(std::span<con
   BATON_RETURN_IF_ERROR(CheckShapes(weights, options.outputs));
   const int inputs = weights[0].cols;
   std::unique_ptr<PackedMatrix> matrix(new PackedMatrix(inputs, options.outputs));
-  std::vector<std::span<const TensorView>> parts;  // of each section
+  std::vector<std::span<const TensorView>> parts;  // the weights of each section
   std::vector<size_t> offsets;
   size_t bytes = 0;
   for (size_t i = 0; i < weights.size();) {
@@ -186,7 +187,7 @@ absl::StatusOr<std::unique_ptr<PackedMatrix>> PackedMatrix::Create(std::span<con
     section.data = data;
     threads.Run([&](int thread) {
       const Share share = ShareOf(section.panels, thread, threads.threads());
-      // The part that the first output is in, and its row there.
+      // `part` is the tensor of the first output, `row` its row there.
       int row = share.begin * options.outputs;
       size_t part = 0;
       const int end = std::min(share.end * options.outputs, section.outputs);

@@ -1,4 +1,4 @@
-// Weights as the matmul kernels read them, and the conversions that the backend does outside of kernels.
+// Weights in the panel layout of the matmul kernels, and conversions that the backend does outside of kernels.
 #pragma once
 
 #include <cstddef>
@@ -15,17 +15,17 @@
 
 namespace baton::cpu {
 
-// out[i] = the value at in + i * in_stride elements of `type`, which is not quantized. Exact; `in` need not be aligned.
+// out[i] = the value i * in_stride elements after `in`, exactly. `type` is a float type; `in` need not be aligned.
 void Widen(const std::byte* in, size_t in_stride, TensorType type, size_t count, float* out);
 
-// What a family of kernels wants.
+// Panel layout that a kernel family needs.
 struct PanelOptions {
-  int outputs = 0;  // of a panel
+  int outputs = 0;  // per panel
   PanelFormat bf16_format = PanelFormat::kBF16;
 };
 
-// A section is outputs in one panel format (panel_format.h), the last panel filled up with zeros. Weights of different
-// types below each other are sections of their own.
+// Immutable after Create; owns its memory. A section holds consecutive outputs in one panel format (panel_format.h);
+// zeros fill its last panel. Stacked weights of different formats become separate sections.
 class PackedMatrix final : public Matrix {
  public:
   struct Section {
@@ -37,7 +37,7 @@ class PackedMatrix final : public Matrix {
     const std::byte* data;
   };
 
-  // `weights` below each other, all of the same cols. INVALID_ARGUMENT when shapes do not fit, RESOURCE_EXHAUSTED names
+  // Packs `weights`, stacked by rows, with equal cols. INVALID_ARGUMENT if shapes do not fit; RESOURCE_EXHAUSTED names
   // the bytes.
   static absl::StatusOr<std::unique_ptr<PackedMatrix>> Create(std::span<const TensorView> weights,
                                                               const PanelOptions& options, ThreadPool& threads);
@@ -48,7 +48,7 @@ class PackedMatrix final : public Matrix {
   std::span<const Section> sections() const { return sections_; }
   std::span<const std::byte> data() const { return {static_cast<const std::byte*>(memory_.data()), memory_.bytes()}; }
 
-  // The weights of one output, widened: inputs() floats.
+  // Writes the weights of one output as inputs() floats.
   void ReadOutput(int output, float* row) const;
 
  private:

@@ -1,6 +1,7 @@
-// out = x w^T with BF16 weights and activations rounded to BF16, two products at a time, sums in f32.
+// out = x w^T with weights and activations in BF16. An instruction adds the products of a pair of inputs to an f32
+// sum.
 //
-// Every output element is one chain over the pairs of inputs in their order, whatever the number of rows.
+// Each output element is one chain over the pairs of inputs in order. The number of rows does not change the bits.
 #pragma once
 
 #include "engine/kernels/cpu/prepare-inl.h"
@@ -32,8 +33,8 @@ void RoundTileToPairs(const float* x, size_t x_stride, int rows, int inputs, std
   }
 }
 
-// kRows rows by one panel, to c. In x, rows are kRowStride pairs apart, a row's pairs `pair_stride`. The chains start
-// from `c` if `resume`.
+// Multiplies kRows rows by one panel into c. In x, rows are kRowStride pairs apart and the pairs of a row are
+// `pair_stride` pairs apart. If `resume`, the chains start from `c`.
 template <typename V, int kRowStride, int kRows>
 void PairTileProduct(const std::byte* panel, int pairs, const std::byte* x, size_t pair_stride, bool resume, float* c,
                      size_t c_stride) {

@@ -1,7 +1,6 @@
-// How weights stand in the panels that the matmul kernels read: the outputs of a matrix side by side, a fixed number of
-// them to a panel, each panel read front to back.
+// Layout of packed weights. A panel holds a fixed number of adjacent outputs; kernels read each panel front to back.
 //
-// Kernels include this: see kernel_table.h for what may be in here.
+// Kernels include this header: kernel_table.h lists the restrictions.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +10,17 @@ namespace baton::cpu {
 
 enum class PanelFormat : uint8_t {
   kF32,        // [input][output of the panel]
-  kF16,        // likewise
-  kBF16,       // likewise
-  kBF16Pairs,  // [input / 2][output][2]: for products of pairs; an odd last input is paired with 0
-  // Groups of inputs, each
-  //   [input / 4][output][4] codes, [output] scales in F16, [output] minima in F16 if the format has them.
-  // 4-bit codes: two such fours share the bytes of one, the first half of the group in the low bits.
-  kInt8,      // (code - 128) scale
-  kInt8Fine,  // likewise, in smaller groups
-  kInt8Min,   // code scale + minimum
-  kInt4,      // (code - 8) scale
-  kInt4Min,   // code scale + minimum
+  kF16,        // as kF32
+  kBF16,       // as kF32
+  kBF16Pairs,  // [input / 2][output][2]; an odd last input is paired with 0
+  // Quantized formats consist of groups of inputs. A group is
+  //   [input / 4][output][4] codes, [output] scales in F16, [output] minima in F16 if the format has minima.
+  // Four-bit formats store the first half of a group's inputs in the low bits, the second half in the high bits.
+  kInt8,      // (code - 128) * scale
+  kInt8Fine,  // (code - 128) * scale, in groups of 16
+  kInt8Min,   // code * scale + minimum
+  kInt4,      // (code - 8) * scale
+  kInt4Min,   // code * scale + minimum
 };
 inline constexpr int kPanelFormats = 9;
 
@@ -31,11 +30,11 @@ struct QuantFormat {
   static constexpr bool kHasMin = kFormat == PanelFormat::kInt8Min || kFormat == PanelFormat::kInt4Min;
   static constexpr int kGroup = kFormat == PanelFormat::kInt8Fine ? 16 : 32;                  // inputs
   static constexpr int kZero = kHasMin ? 0 : kFourBits ? 8 : 128;                             // the code of 0
-  static constexpr int kCodeBytes = kFourBits ? kGroup / 2 : kGroup;                          // of one output's group
-  static constexpr int kGroupBytes = kCodeBytes + (kHasMin ? 2 : 1) * int{sizeof(uint16_t)};  // likewise
+  static constexpr int kCodeBytes = kFourBits ? kGroup / 2 : kGroup;                          // per output and group
+  static constexpr int kGroupBytes = kCodeBytes + (kHasMin ? 2 : 1) * int{sizeof(uint16_t)};  // per output and group
 };
 
-// Activations share one scale over this many inputs, counted from the first: whole groups of every format.
+// Activations share one scale over this many inputs, counted from the first input. A multiple of every kGroup.
 inline constexpr int kScaleInputs = 128;
 
 }  // namespace baton::cpu

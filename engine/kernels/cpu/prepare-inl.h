@@ -1,7 +1,7 @@
-// Activations as the products with quantized or paired weights read them.
+// Prepares activations for products with quantized weights and with pairs of BF16 weights.
 //
-// Rows are prepared tile by tile: the rows of one register tile together, so that a kernel reads them front to back. A
-// row is prepared from its own values alone, whatever tile it is in.
+// Rows are prepared in tiles. A tile holds the rows of one register tile, so that a kernel reads it front to back. A
+// row's prepared values depend on the row alone, not on its tile.
 #pragma once
 
 #include "engine/kernels/cpu/panel_format.h"
@@ -9,13 +9,16 @@
 
 namespace baton::cpu {
 
-// Of prepared rows that meet a panel before the next one comes: both must fit the second-level cache, which another
-// thread may share.
+// Size of a block of prepared rows that every panel is multiplied by. A block and a panel must fit the second-level
+// cache, which another thread may share.
 inline constexpr size_t kPreparedRowBlockBytes = 256 << 10;
 
-// Of a quantized tile: [fours of inputs][row][4 values], then one int32 per group and row ([group][row]), then one
-// float per kScaleInputs inputs and row. The int32: what the codes' zero adds up to, to be added to the products of
-// codes; with minima, the float sum of the group's values instead.
+// Layout of a quantized tile:
+//   values  [inputs / 4][row][4 values]
+//   sums    [group][row], 4 bytes each
+//   scales  [inputs / kScaleInputs][row], float
+// `sums` of a format with minima: the sum of the group's values, as float. Of other formats: -zero times that sum, as
+// int32, to start the dot product with.
 template <typename V, PanelFormat kFormat>
 struct QuantTile {
   using Format = QuantFormat<kFormat>;
@@ -38,7 +41,7 @@ struct QuantTile {
   float* scales;
 };
 
-// The largest magnitude; NaN if there is one.
+// Returns the largest magnitude, or NaN if x contains NaN.
 template <typename V>
 BATON_INLINE float LargestMagnitude(const float* x, int count) {
   V largest = V::Zero();
@@ -52,7 +55,7 @@ BATON_INLINE float LargestMagnitude(const float* x, int count) {
   return magnitude;
 }
 
-// Puts one row, the `row`-th of the tile, in its places.
+// Quantizes x into row number `row` of a tile of `rows` rows.
 template <typename V, PanelFormat kFormat>
 void QuantizeRow(const float* x, int inputs, const QuantTile<V, kFormat>& tile, int row, int rows) {
   using Format = QuantFormat<kFormat>;

@@ -1,18 +1,19 @@
-// out = x w^T with x and w in small integers and scales in floats.
+// out = x w^T with x and w as small integers with float scales.
 //
-// An output element is, in this order: the exact integer products of a group, that sum scaled by the group's weights'
-// scale and added up over kScaleInputs inputs, these sums scaled by the activations' scale and added up over all
-// inputs. This order is the same in every tile, so the result does not depend on how many rows there are.
+// An output element is computed in this order, in every tile, so that the number of rows does not change the bits:
+//   1. the exact integer sum of a group's products;
+//   2. times the weights' scale of the group, added up over kScaleInputs inputs;
+//   3. times the activations' scale, added up over all inputs.
 //
-// A panel meets as many rows as fit the second-level cache before the next one comes: one row or a few read the weights
-// once, straight through; many rows find them in the cache.
+// Rows are multiplied in blocks that fit the second-level cache. Few rows are one block: the weights are read once,
+// front to back. With many rows, each panel is read from memory once per block.
 #pragma once
 
 #include "engine/kernels/cpu/prepare-inl.h"
 
 namespace baton::cpu {
 
-// kRows prepared rows by one panel, to c.
+// Multiplies kRows prepared rows by one panel into c.
 template <typename V, PanelFormat kFormat, int kRows>
 void QuantTileProduct(const std::byte* panel, int inputs, std::byte* prepared, float* c, size_t c_stride) {
   using Format = QuantFormat<kFormat>;
@@ -92,7 +93,7 @@ void QuantTileProduct(const std::byte* panel, int inputs, std::byte* prepared, f
   }
 }
 
-// QuantTileProduct for a number of rows known only now, at most kMaxRows.
+// Calls QuantTileProduct for a number of rows known at run time, at most kMaxRows.
 template <typename V, PanelFormat kFormat, int kMaxRows>
 BATON_INLINE void QuantTileOfRows(int rows, const std::byte* panel, int inputs, std::byte* prepared, float* c,
                                   size_t c_stride) {

@@ -1,4 +1,4 @@
-// The table of a family from its vector type.
+// Builds the KernelTable of a family from its vector type.
 #pragma once
 
 #include "engine/kernels/cpu/attention-inl.h"

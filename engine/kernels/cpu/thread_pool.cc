@@ -22,7 +22,7 @@ void Pause() {
 #endif
 }
 
-// Until `done` or for kSpin; whether done.
+// Spins until done() or for kSpin; returns done().
 template <typename Predicate>
 bool SpinUntil(Predicate done) {
   const auto deadline = std::chrono::steady_clock::now() + kSpin;
@@ -57,7 +57,8 @@ absl::StatusOr<std::unique_ptr<ThreadPool>> ThreadPool::Create(int threads, std:
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) CPU_ZERO(&allowed);
   for (const int cpu : cpus) {
     if (cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &allowed)) {
-      return absl::InvalidArgumentError(absl::StrCat("CPU ", cpu, " is not one this process may run on"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot pin a compute thread to CPU ", cpu, ": expected a CPU of this process's affinity mask"));
     }
   }
   const bool spin = threads <= CPU_COUNT(&allowed);
@@ -101,7 +102,7 @@ void ThreadPool::Run(absl::FunctionRef<void(int)> work) {
     working_.store(threads_ - 1, std::memory_order_relaxed);
     started_.fetch_add(1, std::memory_order_release);
   }
-  start_.NotifyAll();  // no system call if all of them spin
+  start_.NotifyAll();  // no system call if all workers spin
   work(0);
   const auto own_done = std::chrono::steady_clock::now();
   AwaitDone();
@@ -114,7 +115,7 @@ void ThreadPool::RunWorker(int thread) {
   pthread_setname_np(pthread_self(), name);
   if (!cpus_.empty()) {
     const cpu_set_t cpu = OneCpu(cpus_[thread]);
-    pthread_setaffinity_np(pthread_self(), sizeof(cpu), &cpu);  // checked in Create
+    pthread_setaffinity_np(pthread_self(), sizeof(cpu), &cpu);  // Create checked the CPU
   }
   for (uint64_t seen = 0;; ++seen) {
     AwaitStart(seen);
@@ -123,7 +124,7 @@ void ThreadPool::RunWorker(int thread) {
     if (working_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
       {
         const MutexLock lock(mutex_);
-      }  // the caller is either asleep or about to look
+      }  // the caller now either waits for done_ or will see working_ == 0
       done_.NotifyOne();
     }
   }
@@ -147,7 +148,7 @@ void ThreadPool::PinCaller() {
   if (cpus_.empty()) return;
   if (caller_pinned_ && pthread_equal(pinned_caller_, pthread_self()) != 0) return;
   const cpu_set_t cpu = OneCpu(cpus_[0]);
-  pthread_setaffinity_np(pthread_self(), sizeof(cpu), &cpu);  // checked in Create
+  pthread_setaffinity_np(pthread_self(), sizeof(cpu), &cpu);  // Create checked the CPU
   pinned_caller_ = pthread_self();
   caller_pinned_ = true;
 }

@@ -1,11 +1,10 @@
-// The compute threads of one backend: the caller and threads() - 1 workers that all run the same function at the same
-// time.
+// The compute threads of one backend: the caller and threads() - 1 workers, which all run the same function at the same
+// time. The function divides the work.
 //
-// Which thread does what is the function's own rule; the pool only runs it and waits. Threads without work spin
-// for a moment, as the next piece usually follows at once, then block, so that several processes can share few CPUs;
-// where there are fewer CPUs than threads they block right away.
+// Idle threads spin briefly, because the next Run usually follows at once, and then block, so that processes can share
+// CPUs. If there are fewer CPUs than threads, idle threads block at once.
 //
-// One Run at a time, from any one thread. The destructor joins the workers.
+// One Run at a time; any thread may call it. The destructor joins the workers.
 #pragma once
 
 #include <pthread.h>
@@ -24,7 +23,7 @@
 
 namespace baton::cpu {
 
-// Items [begin, end) of `count` that fall to one of `threads` threads: equal shares, neighbours together.
+// One thread's share of `count` items: [begin, end). Shares are equal and consecutive.
 struct Share {
   int begin = 0;
   int end = 0;
@@ -36,17 +35,17 @@ constexpr Share ShareOf(int count, int thread, int threads) {
 
 class ThreadPool {
  public:
-  // Thread i runs on cpus[i], the caller (thread 0) included, if any are given. INVALID_ARGUMENT for a bad count or a
-  // CPU this process may not use; RESOURCE_EXHAUSTED when a thread cannot be started.
+  // Thread i, including the caller (thread 0), is pinned to cpus[i] unless `cpus` is empty. INVALID_ARGUMENT for a bad
+  // count or a CPU that this process may not use; RESOURCE_EXHAUSTED if a thread cannot be started.
   static absl::StatusOr<std::unique_ptr<ThreadPool>> Create(int threads, std::vector<int> cpus);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int threads() const { return threads_; }
-  // Calls work(thread) for each thread in [0, threads()) at once; returns when all have.
+  // Calls work(thread) on every thread in [0, threads()) at once. Returns when all calls have returned.
   void Run(absl::FunctionRef<void(int thread)> work);
-  // How long callers have waited in Run for the workers after their own share was done, in all. Not while Run runs.
+  // Total time that Run waited for the workers after the caller's own share. Do not call during Run.
   absl::Duration waited() const { return absl::Nanoseconds(waited_ns_); }
 
  private:
@@ -63,13 +62,13 @@ class ThreadPool {
   bool caller_pinned_ = false;
   int64_t waited_ns_ = 0;
 
-  // Run number `started_` is under way; `working_` workers have not finished it. Set `work_` and `stop_`, then
-  // `working_`, then `started_`, which publishes them.
+  // `started_` counts runs; `working_` counts workers that have not finished the current run. Run sets work_ and stop_,
+  // then working_, then started_, which publishes all of them.
   const absl::FunctionRef<void(int)>* work_ = nullptr;
   bool stop_ = false;
   std::atomic<int> working_ = 0;
   std::atomic<uint64_t> started_ = 0;
-  // For those who gave up spinning. The atomics change under the mutex whenever somebody may be asleep over them.
+  // Threads that stopped spinning wait here. The atomics change under mutex_ if a thread may be waiting for the change.
   Mutex mutex_;
   CondVar start_;
   CondVar done_;

@@ -1,32 +1,42 @@
-// What the kernels need on top of a family's vector type, and which operations that type has. See kernel_table.h for
-// what may be included here.
+// Helpers on a family's vector type, and the operations that a vector type must have. For restrictions on includes see
+// kernel_table.h.
 //
 // A vector type V is kLanes floats:
 //   V::Zero(), V::Set(float)
-//   V::Load(const T*) of kLanes values of T, widened, T being float, F16, BF16, int8_t or E4M3 (which has no NaN here)
-//   v.Store(T*)      rounded to T, to nearest, ties to even, T being float, F16 or BF16
-//   V::Fma(a, b, c)        a b + c, fused or not: the same for all lanes and kernels of the family
-//   +, -, *, /, V::Max(a, b) (b if either is NaN), V::IfLess(a, b, x, y) (a < b ? x : y, by lane)
-//   V::ScaleByPowerOfTwo(a, n)  a 2^i, i in the low bits of n
-//   V::Sqrt(float)   exact, not libm's
-//   v.SumLanes()  always added in the same order; v.MaxLane(), of what is no NaN
-//   V::Transpose(V (&rows)[kLanes])  row i gets lane i of all
-//   V::MaxMagnitude(a, b)  of a >= 0 and |b| the larger by bits, so that NaN wins
-//   v.StoreRounded(int8_t*)  to nearest, ties to even; what does not fit becomes any value
-// For products of 8-bit integers: Ints are kLanes sums of 32 bits, Bytes 4 unsigned codes for each of these, a Four the
-// 4 signed activations that meet them, kFourBytes long in memory (StoreFour, LoadFour).
-//   V::AddProducts(Ints, Bytes, Four)  adds to each sum its 4 products, exactly, for codes to 255 and values from -128
-//   V::LowNibbles(b), V::HighNibbles(b)  4-bit codes of Bytes; ints.ToFloats()
-// With kHasPairs: V::AddPairProducts(V, Pairs, Pairs) adds products of two BF16 numbers to each float.
-//   V::JoinPairs(V a, V b)  in each lane the BF16 of a, below that of b, of values that are exact in BF16
-// kPanelVectors vectors are one panel of packed weights; kTileRows rows by one panel fit the registers, kQuantRows and
-// kPairRows in products of integers and of pairs.
+//   V::Load(const T*)    widens kLanes values; T is float, F16, BF16, int8_t or E4M3 (whose NaN is not supported)
+//   v.Store(T*)          rounds to nearest, ties to even; T is float, F16 or BF16
+//   V::Fma(a, b, c)      a * b + c; a family fuses it always or never
+//   +, -, *, /
+//   V::Max(a, b)         b if either is NaN
+//   V::IfLess(a, b, x, y)       a < b ? x : y, by lane
+//   V::ScaleByPowerOfTwo(a, n)  a * 2^i, with i in the low bits of n
+//   V::Sqrt(float)       correctly rounded, without libm
+//   v.SumLanes()         adds in a fixed order
+//   v.MaxLane()          ignores NaN
+//   V::Transpose(V (&rows)[kLanes])  afterwards row i holds lane i of all rows
+//   V::MaxMagnitude(a, b)     the larger of a >= 0 and |b|, compared as bits, so that NaN wins
+//   v.StoreRounded(int8_t*)   rounds to nearest, ties to even; a value out of range gives an arbitrary code
+//
+// Products of 8-bit integers:
+//   Ints                 kLanes sums of 32 bits
+//   Bytes                4 unsigned codes per sum
+//   Four                 4 signed activations; kFourBytes long in memory (StoreFour, LoadFour)
+//   V::AddProducts(Ints, Bytes, Four)    adds 4 products to each sum, exactly, for codes 0..255 and values -128..127
+//   V::LowNibbles(b), V::HighNibbles(b)  the 4-bit codes of Bytes
+//   ints.ToFloats()
+//
+// If V::kHasPairs:
+//   V::AddPairProducts(V, Pairs, Pairs)  adds two products of BF16 numbers to each float
+//   V::JoinPairs(V a, V b)               per lane BF16(a) in the low half, BF16(b) in the high half; a, b exact in BF16
+//
+// A packed panel is kPanelVectors vectors wide. Register tiles hold up to kTileRows rows in f32 products, kQuantRows in
+// integer products, kPairRows in products of pairs.
 #pragma once
 
 #include <cstdint>
 
 #include "engine/kernels/cpu/kernel_table.h"
-// Loops over registers: they must vanish at compile time.
+// Unrolls loops over arrays that must stay in registers.
 #if defined(__clang__)
 #define BATON_UNROLL _Pragma("unroll")
 #else
@@ -46,7 +56,7 @@ struct E4M3 {
   uint8_t bits;
 };
 
-// The first `count` < kLanes values, the other lanes 0: adding them to a sum changes nothing.
+// Loads the first `count` < kLanes values. The other lanes are 0, so adding them changes nothing.
 template <typename V, typename T>
 BATON_INLINE V LoadPartial(const T* p, int count) {
   T lanes[V::kLanes] = {};
@@ -61,7 +71,8 @@ BATON_INLINE void StorePartial(V v, T* p, int count) {
   for (int i = 0; i < count; ++i) p[i] = lanes[i];
 }
 
-// Calls f(index, partial lanes or 0) for each vector of `count` values.
+// Calls f(index, partial) for each vector of `count` values. `partial` is 0, or the number of values in the last
+// vector.
 template <typename V, typename F>
 BATON_INLINE void ForVectors(size_t count, F f) {
   size_t i = 0;
@@ -69,6 +80,7 @@ BATON_INLINE void ForVectors(size_t count, F f) {
   if (i < count) f(i, static_cast<int>(count - i));
 }
 
+// Loads a whole vector, or `partial` values if not 0.
 template <typename V, typename T>
 BATON_INLINE V LoadSome(const T* p, int partial) {
   return partial == 0 ? V::Load(p) : LoadPartial<V>(p, partial);
@@ -83,7 +95,8 @@ BATON_INLINE void StoreSome(V v, T* p, int partial) {
   }
 }
 
-// e^x within 2e-7; too small for a normal float is 0, too large is infinity, NaN stays. The method of DetExp.
+// e^x with relative error below 2e-7, by the method of DetExp. Results below the smallest normal float are 0, above the
+// largest float infinity; NaN stays NaN.
 template <typename V>
 BATON_INLINE V Exp(V x) {
   const V low = V::Set(-87.0f);

@@ -1,7 +1,7 @@
-// How compute threads divide chunks of work among them: each begins with an equal share of neighbours, and who is done
-// early takes over what others have not begun. Which thread computes a chunk must not show in its result.
+// Divides chunks of work among compute threads. Each thread begins with an equal share of consecutive chunks, then
+// takes chunks that other threads have not begun. A chunk's result must not depend on the thread.
 //
-// Reset before the threads start; ForEach at once from each of them.
+// Call Reset before the threads start, then ForEach from each thread at once.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ class WorkShares {
     }
   }
 
-  // Calls f(chunk) until none is left.
+  // Calls f(chunk) until no chunk is left.
   template <typename F>
   void ForEach(int thread, F f) {
     const int threads = static_cast<int>(shares_.size());
@@ -40,7 +40,7 @@ class WorkShares {
     std::atomic<int> next = 0;
     int end = 0;
   };
-  std::vector<Remaining> shares_;  // of each thread
+  std::vector<Remaining> shares_;  // by thread
 };
 
 }  // namespace baton::cpu

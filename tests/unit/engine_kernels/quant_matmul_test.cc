@@ -284,9 +284,9 @@ TEST_P(QuantMatMulTest, RefusesRowsThatAreNoWholeBlocksOrHeads) {
   const auto backend = NewBackend(1);
   const std::vector<std::byte> bytes(1000);
   EXPECT_EQ(backend->Pack({bytes.data(), TensorType::kQ8_0, 1, 33}).status().message(),
-            "rows of 33 values, expected whole blocks of Q8_0: 32");
+            "weights of type Q8_0 have rows of 33 values, expected a multiple of 32");
   EXPECT_EQ(backend->Pack({bytes.data(), TensorType::kF32, 6, 4, 2}).status().message(),
-            "6 rows, expected 2 heads of equal, even size");
+            "weights of 2 interleaved heads have 6 rows, expected a multiple of 4");
 }
 
 INSTANTIATE_FOR_FAMILIES(QuantMatMulTest);
