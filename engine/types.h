@@ -10,12 +10,12 @@
 
 namespace baton {
 
-// An index into a worker's page pool.
+// Index of a page in a worker's page pool.
 enum class PageId : uint32_t {};
 constexpr uint32_t ToIndex(PageId page) { return static_cast<uint32_t>(page); }
 
-// How the KV cache holds values. kInt8 and kFp8 (E4M3: 4 bits of exponent, 3 of mantissa) are multiplied by a scale per
-// token and head.
+// Type of the values in the KV cache. kInt8 and kFp8 (E4M3: 4 exponent bits, 3 mantissa bits) have a scale per token
+// and head.
 enum class KvType : uint8_t { kF32, kF16, kBF16, kInt8, kFp8 };
 
 inline constexpr KvType kKvTypes[] = {KvType::kF32, KvType::kF16, KvType::kBF16, KvType::kInt8, KvType::kFp8};
@@ -35,8 +35,8 @@ constexpr std::optional<KvType> KvTypeFromName(std::string_view name) {
   return std::nullopt;
 }
 
-// How a file stores a tensor's values. Q...: blocks of quantized values with scales, as GGUF files have them; a row is
-// whole blocks.
+// Type of a tensor's values in a model file. The kQ types are GGUF's blocks of quantized values with scales; a row
+// consists of whole blocks.
 enum class TensorType : uint8_t { kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ4_K, kQ5_K, kQ6_K };
 
 struct TensorTypeInfo {
@@ -52,7 +52,7 @@ constexpr TensorTypeInfo InfoOf(TensorType type) {
   return kInfos[static_cast<int>(type)];
 }
 
-// The bytes of `values` values of a row, a multiple of block_values.
+// Bytes of `values` values of a row; `values` must be a multiple of block_values.
 constexpr size_t BytesOf(TensorType type, size_t values) {
   return values / InfoOf(type).block_values * InfoOf(type).block_bytes;
 }

@@ -16,9 +16,9 @@ absl::StatusOr<HostMemory> HostMemory::Allocate(size_t bytes, bool huge_pages) {
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("cannot allocate ", bytes, " bytes: ", std::system_category().message(errno)));
+        absl::StrCat("cannot map ", bytes, " bytes of memory: ", std::system_category().message(errno)));
   }
-  // Advice only: without large pages the memory is as good, if slower.
+  // Huge pages only make access faster, so a failure is ignored.
   if (huge_pages) madvise(data, bytes, MADV_HUGEPAGE);
   return HostMemory(data, bytes);
 }

@@ -1,5 +1,5 @@
-// Anonymous memory of this process, zeroed, page-aligned, mapped rather than taken from the heap: failing to get it is
-// an error, not an exception, and giving it back returns it to the system at once.
+// Anonymous memory of this process: zeroed and page-aligned. A mapping, not heap memory: a failed allocation is a
+// Status, not an exception, and the destructor returns the memory to the system at once.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace baton {
 
-// Sole owner. Moves leave the source empty.
+// Owns the mapping; movable. A moved-from object is empty. Not thread-safe.
 class HostMemory {
  public:
-  // RESOURCE_EXHAUSTED names the bytes. With `huge_pages` asks the system for large pages where it has them, which
-  // suits memory that will be used in full.
+  // RESOURCE_EXHAUSTED names the bytes. With `huge_pages`, asks the kernel for huge pages: for memory that will be used
+  // in full.
   static absl::StatusOr<HostMemory> Allocate(size_t bytes, bool huge_pages = false);
 
   HostMemory() = default;

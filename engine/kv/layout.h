@@ -1,4 +1,3 @@
-// The shape of KV pages.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +7,12 @@
 
 namespace baton {
 
-// A page holds `page_tokens` tokens. Per layer it is one contiguous block
-//   [K|V][kv_head][token][head_dim] in `dtype`, each [token][head_dim] followed by [token] scales in f32 if it has any,
-// so that a layer of a page is one transfer and a range of heads is a stride. The pool is layer-major,
-//   [layer][page][block],
-// so that neighbouring pages of one layer are neighbours in memory and leave in one transfer.
+// Layout of the KV pool. A page holds `page_tokens` tokens. Per layer a page is one contiguous block:
+//   [K|V][kv_head][token][head_dim] in `dtype`
+// If `dtype` has scales, each [token][head_dim] is followed by [token] scales in f32. A block is one transfer, and a
+// range of heads is a stride. The pool is layer-major:
+//   [layer][page][block]
+// Adjacent pages of one layer are adjacent in memory and leave in one transfer.
 struct KvLayout {
   int layers = 0;
   int kv_heads = 0;

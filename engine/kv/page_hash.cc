@@ -9,7 +9,7 @@
 namespace baton {
 namespace {
 
-// Little-endian whatever the machine: hashes travel between processes.
+// Little-endian on every machine, because hashes travel between processes.
 template <typename T>
 void AppendLittleEndian(T value, std::string& out) {
   for (size_t i = 0; i < sizeof(T); ++i) out.push_back(static_cast<char>(value >> (8 * i)));

@@ -1,4 +1,5 @@
-// Names the content of full KV pages. Its own target: the router hashes prompts too.
+// Page names: hashes of the content of full KV pages. A target of its own, because the router hashes prompts, too. Pure
+// functions.
 #pragma once
 
 #include <array>
@@ -13,14 +14,14 @@ namespace baton {
 
 using PageHash = std::array<uint8_t, 32>;
 
-// Short for a hash where a mistake costs speed only.
+// The first 8 bytes of a hash, for uses where a collision costs only speed.
 using PageKey = uint64_t;
 PageKey ToKey(const PageHash& hash);
 
-// A chain of SHA-256: each full page's hash is of the one before and the page's tokens. It starts from a root, the hash
-// of who may share (model, adapter and tenant), so that equal hashes mean equal content for the same owner.
+// Returns the root of the hash chain: the hash of the owner (model, adapter, tenant). Each full page's hash is SHA-256
+// over the previous page's hash (or the root) and the page's tokens. Equal hashes mean equal content of the same owner.
 PageHash PageHashRoot(std::string_view model, std::string_view adapter, std::string_view tenant);
-// Appends the hashes of the full pages of `tokens` that `hashes`, those of the first pages, lacks.
+// Appends the hashes of full pages of `tokens` that `hashes` lacks. `hashes` holds the hashes of the first pages.
 void ExtendPageHashes(const PageHash& root, std::span<const TokenId> tokens, int page_tokens,
                       std::vector<PageHash>& hashes);
 

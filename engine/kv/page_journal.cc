@@ -4,7 +4,7 @@
 
 namespace baton {
 
-void PageJournal::Note(const Change& change) {
+void PageJournal::Append(const Change& change) {
   ++version_;
   changes_.push_back(change);
   if (changes_.size() > max_changes_) changes_.pop_front();
@@ -13,7 +13,7 @@ void PageJournal::Note(const Change& change) {
 std::optional<PageNews> PageJournal::Since(uint64_t version) const {
   if (version == 0 || version > version_ || version_ - version > changes_.size()) return std::nullopt;
   PageNews news{.version = version_, .whole = false, .added = {}, .removed = {}};
-  // Of each name the last change counts.
+  // Walks backwards: only the last change of a name counts.
   absl::flat_hash_set<PageHash> seen;
   const auto begin = changes_.rbegin();
   for (auto change = begin; change != begin + static_cast<std::ptrdiff_t>(version_ - version); ++change) {

@@ -1,7 +1,8 @@
-// What was published and evicted lately, for those who keep a copy of the names of a pool's pages: routers, which place
-// requests where their prompts' beginnings are.
+// Keeps the latest changes to the names of a pool's published pages. Routers follow a worker's names to place requests
+// where the prefix of their prompt is cached.
 //
-// Keeps as many changes as there are pages: who is further behind is better off with all names that there are now.
+// Keeps `max_changes` changes, the number of the pool's pages. A follower that is further behind gets the full list of
+// names, which is not longer.
 //
 // Not thread-safe: PagePool guards it.
 #pragma once
@@ -16,9 +17,9 @@
 namespace baton {
 
 struct PageNews {
-  uint64_t version = 0;         // to ask with the next time
-  bool whole = false;           // forget what you knew: `added` is all there is
-  std::vector<PageHash> added;  // no name is in both
+  uint64_t version = 0;         // argument of the next NewsSince
+  bool whole = false;           // `added` is the full list and replaces earlier news
+  std::vector<PageHash> added;  // `added` and `removed` are disjoint
   std::vector<PageHash> removed;
 };
 
@@ -26,12 +27,12 @@ class PageJournal {
  public:
   explicit PageJournal(size_t max_changes) : max_changes_(max_changes) {}
 
-  void Add(const PageHash& name) { Note({name, true}); }
-  void Remove(const PageHash& name) { Note({name, false}); }
+  void Add(const PageHash& name) { Append({name, true}); }
+  void Remove(const PageHash& name) { Append({name, false}); }
 
-  // Of the present state; 0 is before the first.
+  // Version of the present state. 0 precedes every state.
   uint64_t version() const { return version_; }
-  // Nothing when it does not reach back that far.
+  // Returns the changes since `version`, or nullopt if the journal does not reach back that far.
   std::optional<PageNews> Since(uint64_t version) const;
 
  private:
@@ -39,10 +40,10 @@ class PageJournal {
     PageHash name;
     bool added;
   };
-  void Note(const Change& change);
+  void Append(const Change& change);
 
   const size_t max_changes_;
-  std::deque<Change> changes_;  // the latest; version_ is that after the last of them
+  std::deque<Change> changes_;  // the latest changes; version_ counts all changes up to the last
   uint64_t version_ = 1;
 };
 

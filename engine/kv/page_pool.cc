@@ -31,14 +31,15 @@ absl::Status CheckSize(const KvLayout& layout, uint32_t pages_total) {
   if (layout.layers <= 0 || layout.kv_heads <= 0 || layout.head_dim <= 0 || layout.page_tokens <= 0) {
     return absl::InvalidArgumentError(absl::StrCat("KV layout of ", layout.layers, " layers, ", layout.kv_heads,
                                                    " heads, head_dim ", layout.head_dim, ", ", layout.page_tokens,
-                                                   " tokens per page: all must be positive"));
+                                                   " tokens per page: expected positive numbers"));
   }
-  if (pages_total == 0) return absl::InvalidArgumentError("a page pool needs at least one page");
+  if (pages_total == 0) return absl::InvalidArgumentError("a page pool has 0 pages, expected at least one page");
   size_t bytes = 2 * (layout.token_bytes() + layout.scale_bytes());
   for (const size_t factor :
        {size_t(layout.layers), size_t(layout.kv_heads), size_t(layout.page_tokens), size_t(pages_total)}) {
     if (__builtin_mul_overflow(bytes, factor, &bytes)) {
-      return absl::ResourceExhaustedError(absl::StrCat(pages_total, " KV pages are more bytes than can be addressed"));
+      return absl::ResourceExhaustedError(
+          absl::StrCat(pages_total, " KV pages take more bytes than a process can address"));
     }
   }
   return absl::OkStatus();
@@ -108,10 +109,9 @@ absl::Status PagePool::Prefault(int threads) {
   for (int i = 1; i < threads; ++i) helpers.emplace_back(populate);
   populate();
   for (std::thread& helper : helpers) helper.join();
-  // A kernel before 5.14 does not know the request: it makes the memory as it is written.
+  // Kernels before 5.14 lack MADV_POPULATE_WRITE (EINVAL): memory is then backed as it is written.
   if (error == 0 || error == EINVAL) return absl::OkStatus();
-  return absl::ErrnoToStatus(error,
-                             absl::StrCat("making the memory of ", pages_total_, " KV pages, ", bytes(), " bytes"));
+  return absl::ErrnoToStatus(error, absl::StrCat("cannot prefault ", pages_total_, " KV pages of ", bytes(), " bytes"));
 }
 
 absl::StatusOr<std::vector<PageRef>> PagePool::Allocate(int count) {
@@ -119,21 +119,22 @@ absl::StatusOr<std::vector<PageRef>> PagePool::Allocate(int count) {
   return std::move(shared.pages);
 }
 
-absl::StatusOr<SharedPages> PagePool::AllocateShared(std::span<const PageHash> names, int count, int leave) {
-  if (count < 0) return absl::InvalidArgumentError(absl::StrCat(count, " KV pages asked for"));
+absl::StatusOr<SharedPages> PagePool::AllocateShared(std::span<const PageHash> names, int count, int spare) {
+  if (count < 0)
+    return absl::InvalidArgumentError(absl::StrCat("cannot allocate ", count, " KV pages, expected 0 or more"));
   names = names.first(std::min<size_t>(names.size(), count));
   const MutexLock lock(mutex_);
   int64_t available = int64_t{free_} + index_.evictable_pages();
   int64_t others = count - static_cast<int64_t>(names.size());
   const auto too_few = [&] {
     return absl::ResourceExhaustedError(
-        absl::StrCat(others + leave, " KV pages asked for, ", available, " of ", pages_total_, " free"));
+        absl::StrCat(others + spare, " KV pages requested, ", available, " of ", pages_total_, " available"));
   };
-  if (others + leave > available) return too_few();  // even if all names are here: need not be looked up
+  if (others + spare > available) return too_few();  // too few even if all names are published: skip the lookup
   const std::vector<PageId> run = index_.FindRun(names);
   for (const PageId page : run) available -= index_.IsEvictable(page) ? 1 : 0;
   others = count - static_cast<int64_t>(run.size());
-  if (others + leave > available) return too_few();
+  if (others + spare > available) return too_few();
   SharedPages shared;
   shared.cached = static_cast<int>(run.size());
   shared.pages.reserve(count);
@@ -142,7 +143,7 @@ absl::StatusOr<SharedPages> PagePool::AllocateShared(std::span<const PageHash> n
   return shared;
 }
 
-// From where the last search ended: a run of neighbours, else whatever is free.
+// Starts where the last search ended. Takes a run of adjacent pages if there is one, else the next free pages.
 void PagePool::TakeFree(uint32_t count, std::vector<PageRef>& pages) {
   for (; free_ < count; ++free_) state_[ToIndex(*index_.Evict())] = kFree;
   uint32_t page = FindRun(count);

@@ -40,7 +40,7 @@ void PrefixIndex::SetIdle(PageId page) {
   entry->idle = true;
   entry->last_use = ++clock_;
   if (entry->children == 0) leaves_.emplace(entry->last_use, ToIndex(page));
-  // It, and the idle ones before it that only waited for it.
+  // The page becomes evictable, and so do idle ancestors whose last kept child was on this path.
   while (entry->evictable()) {
     ++evictable_;
     if (!entry->parent.has_value()) break;

@@ -1,8 +1,8 @@
-// Which page holds which content. A page's name (page_hash.h) says what it and all pages before it hold, so that the
-// pages here form a tree; a page stays as long as one behind it does.
+// Index of published pages by name. A page's name (page_hash.h) covers the page and all pages before it, so published
+// pages form a tree: the parent of a page is the page before it.
 //
-// Pages nobody uses any more are idle. Those of them with idle pages only behind them can be evicted, last ones first,
-// until none of them is left.
+// A page without holders is idle. An idle page can be evicted if all of its descendants are idle; leaves are evicted
+// first.
 //
 // Not thread-safe: PagePool guards it.
 #pragma once
@@ -23,26 +23,28 @@ namespace baton {
 
 class PrefixIndex {
  public:
-  // For pages with ids below `pages_total`.
+  // Page ids must be below `pages_total`.
   explicit PrefixIndex(uint32_t pages_total) : entries_(pages_total), journal_(pages_total) {}
 
   std::optional<PageId> Find(const PageHash& name) const;
-  // The pages of the longest run of `names` that are here, each behind the one before it and the first behind none.
+  // Returns the pages of the longest indexed run of `names`. The first page has no parent; each page is the parent of
+  // the next.
   std::vector<PageId> FindRun(std::span<const PageHash> names) const;
   bool Contains(PageId page) const { return entries_[ToIndex(page)].named; }
   bool IsEvictable(PageId page) const { return entries_[ToIndex(page)].evictable(); }
   uint32_t evictable_pages() const { return evictable_; }
 
-  // `page`, which is in use, holds what `name` says; neither is here yet. `parent`, the page before it, is.
+  // Adds `page`, which is in use, under `name`. Neither may be indexed yet. `parent`, if given, must be indexed and in
+  // use.
   void Insert(PageId page, const PageHash& name, std::optional<PageId> parent);
-  // The last user of a page that is here let go of it: it was used until now.
+  // Marks an indexed page as idle. Call when its last holder releases it.
   void SetIdle(PageId page);
-  // An idle page is used again.
+  // Marks an idle page as used.
   void SetUsed(PageId page);
-  // Forgets that idle page, of those with none behind them, which was used longest ago. Nothing when there is none.
+  // Evicts the least recently used idle page that has no children. Returns nullopt if there is none.
   std::optional<PageId> Evict();
 
-  // What changed since `version`, that of an earlier answer; 0 for who knows nothing yet.
+  // Returns what changed since `version` of an earlier answer; for 0, or an old version, returns the full list.
   PageNews NewsSince(uint64_t version) const;
 
  private:
@@ -50,8 +52,8 @@ class PrefixIndex {
     PageHash name = {};
     std::optional<PageId> parent;
     uint32_t children = 0;
-    uint32_t kept_children = 0;  // those that cannot be evicted
-    uint64_t last_use = 0;       // of an idle page
+    uint32_t kept_children = 0;  // children that cannot be evicted
+    uint64_t last_use = 0;       // clock_ when the page became idle
     bool named = false;
     bool idle = false;
     bool evictable() const { return idle && kept_children == 0; }
@@ -61,7 +63,7 @@ class PrefixIndex {
   std::vector<Entry> entries_;  // by page
   absl::flat_hash_map<PageHash, PageId> pages_;
   PageJournal journal_;
-  std::set<std::pair<uint64_t, uint32_t>> leaves_;  // (last use, page) of idle ones with none behind them
+  std::set<std::pair<uint64_t, uint32_t>> leaves_;  // (last_use, page) of idle pages without children
   uint64_t clock_ = 0;
   uint32_t evictable_ = 0;
 };

@@ -94,7 +94,7 @@ TEST(PagePoolTest, AllocatesAllOrNone) {
   const auto pool = NewPool(8);
   ASSERT_OK_AND_ASSIGN(const std::vector<PageRef> five, pool->Allocate(5));
   ExpectCounts(*pool, 3, 5, 0);
-  EXPECT_TRUE(Fails(pool->Allocate(4), absl::StatusCode::kResourceExhausted, "4 KV pages asked for, 3 of 8 free"));
+  EXPECT_TRUE(Fails(pool->Allocate(4), absl::StatusCode::kResourceExhausted, "4 KV pages requested, 3 of 8 available"));
   ExpectCounts(*pool, 3, 5, 0);
   ASSERT_OK_AND_ASSIGN(const std::vector<PageRef> three, pool->Allocate(3));
   ExpectCounts(*pool, 0, 8, 0);
@@ -169,7 +169,7 @@ TEST(PageRefTest, QuarantinedPagesAreNeitherFreeNorUsed) {
   pages[1].SetQuarantined(true);
   pages[1].SetQuarantined(true);
   ExpectCounts(*pool, 1, 1, 2);
-  EXPECT_TRUE(Fails(pool->Allocate(2), absl::StatusCode::kResourceExhausted, "1 of 4 free"));
+  EXPECT_TRUE(Fails(pool->Allocate(2), absl::StatusCode::kResourceExhausted, "1 of 4 available"));
 
   pages[0].SetQuarantined(false);  // the peer came back
   ExpectCounts(*pool, 1, 2, 1);
@@ -211,7 +211,7 @@ TEST(PublishedPagesTest, AreSharedThenCachedThenGoneWhenPagesRunOut) {
   EXPECT_EQ(pool->counts().cached, 2u);
   EXPECT_TRUE(pool->IsPublished(NameOf('b')));
   EXPECT_FALSE(pool->IsPublished(NameOf('c'))) << "the last of the chain goes first";
-  EXPECT_TRUE(Fails(pool->Allocate(3), absl::StatusCode::kResourceExhausted, "2 of 6 free"));
+  EXPECT_TRUE(Fails(pool->Allocate(3), absl::StatusCode::kResourceExhausted, "2 of 6 available"));
   ASSERT_OK_AND_ASSIGN(const std::vector<PageRef> rest, pool->Allocate(2));
   EXPECT_EQ(pool->counts().cached, 0u);
   EXPECT_FALSE(pool->IsPublished(NameOf('a')));
@@ -222,7 +222,8 @@ TEST(PublishedPagesTest, WhatDoesNotFitTakesNothing) {
   PublishChain(*pool, 2);
   const std::vector<PageHash> names = {NameOf('a'), NameOf('b')};
   // Two cached ones are part of it: two others remain, and shall.
-  EXPECT_TRUE(Fails(pool->AllocateShared(names, 4, /*leave=*/1), absl::StatusCode::kResourceExhausted, "2 of 4 free"));
+  EXPECT_TRUE(
+      Fails(pool->AllocateShared(names, 4, /*spare=*/1), absl::StatusCode::kResourceExhausted, "2 of 4 available"));
   EXPECT_EQ(pool->counts().cached, 2u);
   ASSERT_OK_AND_ASSIGN(const SharedPages all, pool->AllocateShared(names, 4));
   EXPECT_EQ(all.cached, 2);
@@ -304,7 +305,7 @@ TEST(PagePoolTest, MemoryThatCannotBeHadIsAnError) {
   huge.head_dim = 1 << 14;
   EXPECT_TRUE(Fails(PagePool::Create(huge, 1 << 10), absl::StatusCode::kResourceExhausted, "bytes"));
   huge.kv_heads = huge.page_tokens = 1 << 30;
-  EXPECT_TRUE(Fails(PagePool::Create(huge, 1 << 10), absl::StatusCode::kResourceExhausted, "addressed"));
+  EXPECT_TRUE(Fails(PagePool::Create(huge, 1 << 10), absl::StatusCode::kResourceExhausted, "can address"));
 }
 
 TEST(PagePoolTest, RefusesEmptyLayouts) {
