@@ -17,14 +17,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Bounds that no published model comes near; with them no product of sizes overflows.
+// Bounds far above those of published models. With them no product of sizes overflows.
 constexpr int kMaxWidth = 1 << 18;  // hidden_size, heads x head_dim
 constexpr int kMaxFfn = 1 << 20;
-constexpr int kMaxVocab = 1 << 20;  // what the sampler can sum
+constexpr int kMaxVocab = 1 << 20;  // the sampler's sums are exact up to this size
 constexpr int kMaxLayers = 1024;
 constexpr int kMaxHeads = 1024;
 constexpr int kMaxHeadDim = 1024;
-constexpr int kMaxPositions = 1'000'000;               // as far as the rotary angles are exact
+constexpr int kMaxPositions = 1'000'000;               // the range in which rotary angles are exact
 constexpr int64_t kMaxRopeEntries = int64_t{1} << 27;  // positions x head_dim
 
 struct Family {
@@ -79,8 +79,7 @@ void CheckSizes(JsonFields& fields, const ModelConfig& config) {
     fields.Expected("hidden_size", Concat("a multiple of the ", config.heads, " heads"));
   }
   if (config.head_dim % 2 != 0 || config.head_dim > kMaxHeadDim) {
-    fields.Expected("head_dim",
-                    Concat("an even number up to ", kMaxHeadDim, ", rotary pairs (", config.head_dim, " if left out)"));
+    fields.Expected("head_dim", Concat("an even number up to ", kMaxHeadDim, " (default here: ", config.head_dim, ")"));
   }
   if (config.heads % config.kv_heads != 0) {
     fields.Expected("num_key_value_heads", Concat("a divisor of the ", config.heads, " heads"));
@@ -93,7 +92,7 @@ void CheckSizes(JsonFields& fields, const ModelConfig& config) {
   }
 }
 
-// What would change the computation and is not there.
+// Refuses fields that would change the computation and are not supported.
 absl::Status RefuseUnsupported(JsonFields& fields, std::string_view origin) {
   for (const std::string_view field : {"attention_bias", "mlp_bias"}) {
     bool set = false;

@@ -1,4 +1,4 @@
-// What a model's config.json says, checked and in our words.
+// A model's config.json, parsed and checked.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct RopeConfig {
 
 struct ModelConfig {
   Architecture architecture = Architecture::kLlama;
-  std::string architecture_name;  // as in the file: "LlamaForCausalLM"
+  std::string architecture_name;  // as in config.json, for instance "LlamaForCausalLM"
   int hidden_size = 0;
   int layers = 0;
   int heads = 0;
@@ -40,11 +40,11 @@ struct ModelConfig {
   RopeConfig rope;
 };
 
-// From the text of config.json; `origin` names the file in errors. UNIMPLEMENTED names an unknown architecture,
-// activation or scaling; INVALID_ARGUMENT names the field and what was expected.
+// Parses the text of config.json; `origin` names the file in errors. UNIMPLEMENTED names an unknown architecture,
+// activation or scaling. INVALID_ARGUMENT names the field and the expected value.
 absl::StatusOr<ModelConfig> ParseModelConfig(std::string_view json, std::string_view origin);
 
-// One line of all that decides what a model of this config computes, for fingerprints.
+// Returns one line with everything that decides what the model computes, for fingerprints.
 std::string ComputationText(const ModelConfig& config);
 
 }  // namespace baton

@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "engine/model/rope.h"
 
 namespace baton {
 namespace {
 
-// Logits are computed this many rows at a time: with every position wanted they would dwarf all other activations.
+// Logits are computed this many rows at a time. Logits of all positions at once would exceed all other activations.
 constexpr int kHeadRows = 32;
 constexpr int kRowsStep = 64;
 
@@ -39,10 +40,10 @@ MachineLimits Decoder::MeasureLimits() {
 absl::Status Decoder::Forward(std::span<const SequenceInput> batch, PagePool& pool, const LayerDone& layer_done,
                               ForwardOutput& output) {
   if (!(pool.layout() == kv_layout_)) {
-    return absl::InvalidArgumentError("expected a page pool of this model's KV layout");
+    return absl::InvalidArgumentError("the page pool has another KV layout than the model");
   }
   BATON_ASSIGN_OR_RETURN(const RaggedBatch rows, LayOutRows(batch, config_, kv_layout_, pool.pages_total()));
-  if (rows.rows() == 0) return absl::InvalidArgumentError("expected at least one sequence in the batch");
+  if (rows.rows() == 0) return absl::InvalidArgumentError("the batch is empty, expected at least one sequence");
   BATON_RETURN_IF_ERROR(Reserve(rows.rows()));
   Scratch& s = scratch_;
 
@@ -51,14 +52,15 @@ absl::Status Decoder::Forward(std::span<const SequenceInput> batch, PagePool& po
     const LayerWeights& weights = weights_.layers[layer];
     const KvLayer kv = {pool.block(layer, PageId{0}), &kv_layout_};
     WriteLayerKv(weights, rows, kv);
-    if (layer_done && !layer_done(layer)) return absl::CancelledError("the pass was called off");
+    if (layer_done && !layer_done(layer))
+      return absl::CancelledError(absl::StrCat("layer_done stopped the pass at layer ", layer));
     if (layer + 1 < config_.layers) {
       backend_->Attention(*s.qkv, config_.heads, rows.sequences, kv, *s.attention);
       AddAttentionOutput(weights, *s.attention, *s.residual, rows.rows());
       AddMlp(weights, *s.residual, rows.rows());
     } else if (rows.wanted() > 0) {
-      // Past the last K and V only the wanted rows matter. Each row's bits are its own, so leaving others out is
-      // allowed.
+      // After the last layer's K and V only the wanted rows matter. A row's bits do not depend on other rows, so
+      // dropping them is safe.
       backend_->Attention(*s.qkv, config_.heads, rows.wanted_sequences, kv, *s.attention);
       backend_->GatherRows(*s.attention, rows.wanted_rows, *s.wanted_attention);
       backend_->GatherRows(*s.residual, rows.wanted_rows, *s.wanted_residual);
@@ -70,7 +72,7 @@ absl::Status Decoder::Forward(std::span<const SequenceInput> batch, PagePool& po
   return absl::OkStatus();
 }
 
-// Leaves q of all rows, rotated, in scratch_.qkv, and k and v in the pages.
+// Writes K and V of all rows to the pages. Leaves the rotated q of all rows in scratch_.qkv.
 void Decoder::WriteLayerKv(const LayerWeights& weights, const RaggedBatch& batch, const KvLayer& kv) {
   const int rows = batch.rows();
   const int k_col = config_.heads * config_.head_dim;
@@ -82,7 +84,7 @@ void Decoder::WriteLayerKv(const LayerWeights& weights, const RaggedBatch& batch
     backend_->HeadNorm(qkv, rows, 0, config_.heads, config_.head_dim, weights.q_norm, config_.rms_norm_eps);
     backend_->HeadNorm(qkv, rows, k_col, config_.kv_heads, config_.head_dim, weights.k_norm, config_.rms_norm_eps);
   }
-  backend_->Rope(qkv, batch.positions, 0, config_.heads + config_.kv_heads, rope_);  // q and k are neighbours
+  backend_->Rope(qkv, batch.positions, 0, config_.heads + config_.kv_heads, rope_);  // q and k are adjacent
   backend_->WriteKv(qkv, k_col, v_col, batch.sequences, kv);
 }
 
@@ -101,7 +103,7 @@ void Decoder::AddMlp(const LayerWeights& weights, Activations& residual, int row
   backend_->Add(residual, *s.normed, rows);
 }
 
-// From the wanted rows' residual to the caller's memory.
+// Computes hidden states and logits from the wanted rows' residual and copies them to `output`.
 void Decoder::ReadOutput(const RaggedBatch& batch, ForwardOutput& output) {
   const int hidden = config_.hidden_size;
   const int vocab = config_.vocab_size;
@@ -131,7 +133,7 @@ void Decoder::ReadOutput(const RaggedBatch& batch, ForwardOutput& output) {
 
 absl::Status Decoder::Reserve(int rows) {
   if (rows <= scratch_.capacity_rows) return absl::OkStatus();
-  scratch_ = Scratch();  // first give the smaller ones back
+  scratch_ = Scratch();  // frees the smaller buffers first
   Scratch s;
   const int capacity = (rows + kRowsStep - 1) / kRowsStep * kRowsStep;
   const int q_size = config_.heads * config_.head_dim;

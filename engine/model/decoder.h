@@ -1,4 +1,5 @@
-// The decoder-only transformer that Llama and Qwen3 share: Model's one implementation.
+// The decoder-only transformer that Llama and Qwen3 share. Implements Model; owns the backend and the weights. Not
+// thread-safe.
 #pragma once
 
 #include <memory>
@@ -11,18 +12,18 @@
 
 namespace baton {
 
-// The activations of a pass, kept from pass to pass and made larger when a batch has more rows than any before: the
-// token budget of whoever calls Forward bounds them.
+// Activations of a forward pass, kept between passes. Scratch grows with the largest batch; the caller's token budget
+// bounds it.
 struct Scratch {
   int capacity_rows = 0;
   std::unique_ptr<Activations> residual;          // [rows, hidden]
-  std::unique_ptr<Activations> normed;            // [rows, hidden] input of a block, then its output
+  std::unique_ptr<Activations> normed;            // [rows, hidden]: input of a sublayer, then its output
   std::unique_ptr<Activations> qkv;               // [rows, (heads + 2 kv_heads) * head_dim]
   std::unique_ptr<Activations> attention;         // [rows, heads * head_dim]
   std::unique_ptr<Activations> gate_up;           // [rows, 2 * ffn]
   std::unique_ptr<Activations> gated;             // [rows, ffn]
-  std::unique_ptr<Activations> wanted_residual;   // [rows, hidden] the wanted rows alone
-  std::unique_ptr<Activations> wanted_attention;  // [rows, heads * head_dim]
+  std::unique_ptr<Activations> wanted_residual;   // [wanted rows, hidden]
+  std::unique_ptr<Activations> wanted_attention;  // [wanted rows, heads * head_dim]
   std::unique_ptr<Activations> head_input;        // [head rows, hidden]
   std::unique_ptr<Activations> logits;            // [head rows, vocab]
 };

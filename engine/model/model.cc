@@ -23,7 +23,7 @@ std::string WeightsText(TensorType type, std::optional<TensorType> quantize) {
   return text;
 }
 
-// For instance "LlamaForCausalLM-0f3a...-bf16/kv-f32x16/avx2-1/tp1".
+// Example: "LlamaForCausalLM-0f3a...-bf16/kv-f32x16/avx2-1/tp1".
 std::string NumericsId(const ModelConfig& config, const std::string& weights, std::string_view fingerprint,
                        const KvLayout& layout, const Backend& backend) {
   return Concat(config.architecture_name, "-", fingerprint, "-", weights, "/kv-", Name(layout.dtype), "x",
@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(const std::filesystem::path& 
   BATON_ASSIGN_OR_RETURN(const ModelText config_json, LoadConfigJson(path));
   BATON_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(config_json.text, config_json.origin));
   BATON_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));
-  // Reading samples maps most of a large file, which the packed weights will need the memory for.
+  // The fingerprint's samples map most of a large file. Releases these pages: the packed weights need the memory.
   const std::string fingerprint = ModelFingerprint(ComputationText(config), checkpoint.tensors());
   checkpoint.ReleasePages();
   BATON_ASSIGN_OR_RETURN(ModelWeights weights,

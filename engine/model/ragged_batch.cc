@@ -16,13 +16,14 @@ absl::Status Check(const SequenceInput& sequence, const ModelConfig& config, con
   if (sequence.tokens.empty()) return absl::InvalidArgumentError("expected at least one new token");
   for (const TokenId token : sequence.tokens) {
     if (token < 0 || token >= config.vocab_size) {
-      return absl::InvalidArgumentError(Concat("token ", token, " is outside the vocabulary of ", config.vocab_size));
+      return absl::InvalidArgumentError(
+          Concat("token ", token, " is outside the vocabulary, expected less than ", config.vocab_size));
     }
   }
   const int64_t end = int64_t{sequence.start_position} + static_cast<int64_t>(sequence.tokens.size());
   if (sequence.start_position < 0 || end > config.max_positions) {
-    return absl::InvalidArgumentError(
-        Concat("positions [", sequence.start_position, ", ", end, ") are outside the model's ", config.max_positions));
+    return absl::InvalidArgumentError(Concat("positions [", sequence.start_position, ", ", end,
+                                             ") are outside the model's [0, ", config.max_positions, ")"));
   }
   const auto pages = static_cast<size_t>(layout.pages_for(static_cast<int>(end)));
   if (sequence.pages.size() < pages) {
@@ -30,13 +31,14 @@ absl::Status Check(const SequenceInput& sequence, const ModelConfig& config, con
   }
   for (const PageId page : sequence.pages.first(pages)) {
     if (ToIndex(page) >= pages_total) {
-      return absl::InvalidArgumentError(Concat("page ", ToIndex(page), " is outside the pool of ", pages_total));
+      return absl::InvalidArgumentError(
+          Concat("page ", ToIndex(page), " is outside the pool, expected less than ", pages_total));
     }
   }
   return absl::OkStatus();
 }
 
-// Of a sequence's rows, those whose outcome it wants: always the last ones.
+// Returns the wanted rows of a sequence, which are always its last rows.
 SequenceRows WantedOf(const SequenceRows& sequence, Want want) {
   const int count = want == Want::kNothing ? 0 : want == Want::kAllLogits ? sequence.rows : 1;
   const int skipped = sequence.rows - count;

@@ -1,4 +1,5 @@
-// A batch of sequences of different lengths, laid out as rows: the new tokens of each, one sequence after the other.
+// Lays out sequences of different lengths as rows: the new tokens of one sequence after the other. A plain value;
+// refers to the caller's page tables.
 #pragma once
 
 #include <span>
@@ -13,19 +14,20 @@ namespace baton {
 struct RaggedBatch {
   std::vector<TokenId> tokens;          // [rows]
   std::vector<int> positions;           // [rows]
-  std::vector<SequenceRows> sequences;  // all rows
-  // What the last layer must still compute once K and V are written.
-  std::vector<SequenceRows> wanted_sequences;  // the rows that somebody wants the outcome of
-  std::vector<int> wanted_rows;                // [wanted] the same, as indices of rows
-  std::vector<int> logit_rows;                 // of the wanted, which go through the head
-  std::vector<int> hidden_rows;                // of the wanted, which do not
-  std::vector<OutputRows> outputs;             // where each sequence's rows are among the wanted
+  std::vector<SequenceRows> sequences;  // all rows, by sequence
+  // A row is wanted if its logits or hidden state were asked for. Once K and V are written, the last layer computes
+  // only wanted rows.
+  std::vector<SequenceRows> wanted_sequences;  // the wanted rows, by sequence
+  std::vector<int> wanted_rows;                // [wanted]: row indices
+  std::vector<int> logit_rows;                 // indices into wanted_rows: rows for the head
+  std::vector<int> hidden_rows;                // indices into wanted_rows: rows of hidden states
+  std::vector<OutputRows> outputs;             // by sequence: its range of wanted_rows
 
   int rows() const { return static_cast<int>(tokens.size()); }
   int wanted() const { return static_cast<int>(wanted_rows.size()); }
 };
 
-// INVALID_ARGUMENT names the sequence and what is out of range. The result refers to the pages of `batch`.
+// INVALID_ARGUMENT names the sequence and what is out of range. The result points into the page tables of `batch`.
 absl::StatusOr<RaggedBatch> LayOutRows(std::span<const SequenceInput> batch, const ModelConfig& config,
                                        const KvLayout& layout, uint32_t pages_total);
 

@@ -15,7 +15,7 @@
 namespace baton {
 namespace {
 
-using Mark = uint64_t;  // what is written for a token
+using Mark = uint64_t;  // see replay_model.h
 constexpr Mark kStart = 0x62a70ull;
 
 // SplitMix64's finalizer (Vigna, 2015).
@@ -25,25 +25,25 @@ uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Where a sequence is: the last token's mark, and all marks in one.
+// State of a sequence after a token: the last token's mark and a hash of all marks with their positions.
 struct State {
   Mark last = kStart;
-  uint64_t all = 0;
+  uint64_t hash = 0;
 
-  void Add(Mark mark, int position) {
+  void AddMark(Mark mark, int position) {
     last = mark;
-    all += Mix(mark ^ static_cast<uint64_t>(position));
+    hash += Mix(mark ^ static_cast<uint64_t>(position));
   }
-  void Say(TokenId token, int position) {
-    Add(Mix(last + 0x9e3779b97f4a7c15ull * (static_cast<uint64_t>(token) + 1)), position);
+  void AddToken(TokenId token, int position) {
+    AddMark(Mix(last + 0x9e3779b97f4a7c15ull * (static_cast<uint64_t>(token) + 1)), position);
   }
-  // From the middle of the vocabulary: special tokens are at its ends.
+  // Returns a token from the middle of the vocabulary, because special tokens are at its ends.
   TokenId Next(int vocab_size) const {
-    return static_cast<TokenId>(Mix(all) % static_cast<uint64_t>(std::max(vocab_size / 2, 1))) + vocab_size / 4;
+    return static_cast<TokenId>(Mix(hash) % static_cast<uint64_t>(std::max(vocab_size / 2, 1))) + vocab_size / 4;
   }
 };
 
-// So likely that no temperature picks another one.
+// High enough that no temperature picks another token.
 constexpr float kLogit = 1e4;
 
 class ReplayModel final : public Model {
@@ -66,9 +66,11 @@ class ReplayModel final : public Model {
 
   absl::Status Forward(std::span<const SequenceInput> batch, PagePool& pool, const LayerDone& layer_done,
                        ForwardOutput& output) override {
-    if (pool.layout() != layout_) return absl::InvalidArgumentError("the pool is of another KV layout");
+    if (pool.layout() != layout_)
+      return absl::InvalidArgumentError("the page pool has another KV layout than the model");
     BATON_ASSIGN_OR_RETURN(const RaggedBatch rows, LayOutRows(batch, config_, layout_, pool.pages_total()));
-    if (!rows.hidden_rows.empty()) return absl::UnimplementedError("a replayed model has no hidden states");
+    if (!rows.hidden_rows.empty())
+      return absl::UnimplementedError("the replay model has no hidden states, expected a request for logits");
     BATON_ASSIGN_OR_RETURN(const std::vector<State> states, Compute(rows, pool));
     const absl::Duration layer_time = StepTime(rows) / config_.layers;
     const absl::Time start = absl::Now();
@@ -80,14 +82,15 @@ class ReplayModel final : public Model {
                       sizeof(Mark));
         }
       }
-      if (layer_done && !layer_done(layer)) return absl::CancelledError("the step was called off");
+      if (layer_done && !layer_done(layer))
+        return absl::CancelledError(Concat("layer_done stopped the step at layer ", layer));
     }
     output.width = config_.vocab_size;
     output.rows = rows.outputs;
     output.values.assign(size_t(rows.wanted()) * config_.vocab_size, 0);
     for (int i = 0; i < rows.wanted(); ++i) {
-      const TokenId said = states[rows.wanted_rows[i]].Next(config_.vocab_size);
-      output.values[size_t(i) * config_.vocab_size + said] = kLogit;
+      const TokenId next = states[rows.wanted_rows[i]].Next(config_.vocab_size);
+      output.values[size_t(i) * config_.vocab_size + next] = kLogit;
     }
     return absl::OkStatus();
   }
@@ -104,28 +107,28 @@ class ReplayModel final : public Model {
     return mark;
   }
 
-  // Before the sequence's first row, as the pages have it.
+  // Returns the state before the sequence's first row, read from the pages.
   absl::StatusOr<State> StateBefore(const SequenceRows& sequence, PagePool& pool) const {
     State state;
     const int end = sequence.start_position;
     for (int position = 0; position < end; ++position) {
-      state.Add(Read(pool, (position + end) % config_.layers, sequence, position), position);
+      state.AddMark(Read(pool, (position + end) % config_.layers, sequence, position), position);
     }
     for (int layer = 0; layer < config_.layers && end > 0; ++layer) {
       if (Read(pool, layer, sequence, end - 1) == state.last) continue;
-      return absl::InternalError(Concat("KV of position ", end - 1, " in layer ", layer,
-                                        " is not of the sequence that other layers have there"));
+      return absl::InternalError(
+          Concat("KV of position ", end - 1, " in layer ", layer, " belongs to another sequence than in other layers"));
     }
     return state;
   }
 
-  // After each row.
+  // Returns the state after each row.
   absl::StatusOr<std::vector<State>> Compute(const RaggedBatch& rows, PagePool& pool) const {
     std::vector<State> states(rows.rows());
     for (const SequenceRows& sequence : rows.sequences) {
       BATON_ASSIGN_OR_RETURN(State state, StateBefore(sequence, pool));
       for (int i = 0; i < sequence.rows; ++i) {
-        state.Say(rows.tokens[sequence.first_row + i], sequence.start_position + i);
+        state.AddToken(rows.tokens[sequence.first_row + i], sequence.start_position + i);
         states[sequence.first_row + i] = state;
       }
     }
@@ -133,8 +136,8 @@ class ReplayModel final : public Model {
   }
 
   absl::Duration StepTime(const RaggedBatch& rows) const {
-    const auto more = static_cast<double>(rows.rows() - static_cast<int>(rows.sequences.size()));
-    return options_.step + absl::Seconds(more / options_.prefill_tokens_per_second);
+    const auto extra_tokens = static_cast<double>(rows.rows() - static_cast<int>(rows.sequences.size()));
+    return options_.step + absl::Seconds(extra_tokens / options_.prefill_tokens_per_second);
   }
 
   const ModelConfig config_;
@@ -153,8 +156,8 @@ absl::StatusOr<std::unique_ptr<Model>> LoadReplayModel(const std::filesystem::pa
                            options.kv_dtype.value_or(KvType::kBF16)};
   if (layout.block_bytes() / layout.page_tokens < sizeof(Mark)) {
     return absl::InvalidArgumentError(Concat(config_json.origin, ": a token's KV has ",
-                                             layout.block_bytes() / layout.page_tokens, " bytes per layer, expected ",
-                                             sizeof(Mark), " at least"));
+                                             layout.block_bytes() / layout.page_tokens,
+                                             " bytes per layer, expected at least ", sizeof(Mark)));
   }
   return std::make_unique<ReplayModel>(std::move(config), layout, options);
 }

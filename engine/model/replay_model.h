@@ -1,10 +1,12 @@
-// A model that computes nothing: for load tests without weights, and for tests of all that stands around a model.
+// A model that computes nothing, for load tests without weights and for tests of everything around a model.
 //
-// A step takes the time it is told to take. What it says after a token follows from all tokens up to there, and of
-// those before the step it knows only what the KV pages hold: into a token's place in every layer's block it writes 8
-// bytes that follow from the token and from the 8 bytes of the token before. Each step reads all of them again, of
-// every position from a layer that changes from step to step: a page that is missing, late or another's shows as other
-// tokens or, where the layers of the last token differ, as an INTERNAL error.
+// A step takes a configured time. The next token is a function of all tokens before. Tokens before the step are known
+// only from the KV pages: per token and layer, the model writes an 8-byte mark into the token's place in the block. A
+// mark is a function of the token and of the mark before.
+//
+// Each step reads the marks of all earlier positions, each from one layer. The layer changes from step to step. So a
+// page that is missing, late or of another sequence changes the tokens. If the layers of the last position differ,
+// Forward fails with INTERNAL.
 #pragma once
 
 #include <filesystem>
@@ -18,13 +20,13 @@
 namespace baton {
 
 struct ReplayOptions {
-  absl::Duration step = absl::Milliseconds(10);  // of every step
-  double prefill_tokens_per_second = 10000;      // more than one new token of a sequence: the rest adds to the step
+  absl::Duration step = absl::Milliseconds(10);  // time of every step
+  double prefill_tokens_per_second = 10000;      // new tokens after a sequence's first add to the step's time
   int page_tokens = 16;
   std::optional<KvType> kv_dtype = {};  // default: bf16
 };
 
-// Needs of `path`, a model's folder or GGUF file, the configuration alone. Errors as Model::Load's.
+// Loads only the configuration of `path`, a model folder or GGUF file. Errors as Model::Load.
 absl::StatusOr<std::unique_ptr<Model>> LoadReplayModel(const std::filesystem::path& path, const ReplayOptions& options);
 
 }  // namespace baton

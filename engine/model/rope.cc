@@ -9,8 +9,10 @@ namespace {
 
 constexpr double kTwoPi = 6.283185307179586476925286766559;
 
-// Llama 3.1: pairs that turn less than low_freq_factor times within the original context are slowed by `factor`, those
-// that turn more than high_freq_factor times are kept, and between the two the frequency is blended.
+// Llama 3.1's scaling, by the turns of a pair within the original context:
+//   fewer than low_freq_factor   the frequency is divided by `factor`
+//   more than high_freq_factor   the frequency stays
+//   between                      the two are blended linearly
 double Llama3Frequency(const RopeConfig& config, double frequency) {
   const double turns = config.original_max_position * frequency / kTwoPi;
   if (turns < config.low_freq_factor) return frequency / config.factor;

@@ -1,4 +1,4 @@
-// The angles of rotary position embeddings (Su et al., 2021), with Hugging Face's scalings.
+// Angles of rotary position embeddings (Su et al., "RoFormer", 2021), with Hugging Face's scalings. Pure functions.
 #pragma once
 
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace baton {
 
-// How fast each pair of a head turns, radians per position: [head_dim / 2], the fastest first.
+// Returns the rotation of each pair of a head in radians per position: [head_dim / 2], fastest first.
 std::vector<double> RopeFrequencies(const RopeConfig& config, int head_dim);
 
-// cos and sin of every position below `positions`. In double without libm, rounded to float once: the same on any
-// machine.
+// Returns cos and sin of every position below `positions`. Computed in double without libm and rounded to float once,
+// so all machines get the same bits.
 RopeTable BuildRopeTable(const RopeConfig& config, int head_dim, int positions);
 
 }  // namespace baton

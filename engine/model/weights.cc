@@ -13,7 +13,7 @@
 namespace baton {
 namespace {
 
-// Gives tensors by name once their shape and dtype are as expected, and remembers which were asked for.
+// Returns tensors by name after checking shape and type. Remembers the names, to find unused tensors at the end.
 class TensorReader {
  public:
   TensorReader(const Checkpoint& checkpoint, std::optional<TensorType> quantize, Backend& backend,
@@ -40,12 +40,13 @@ class TensorReader {
 
   absl::StatusOr<std::vector<float>> Vector(const std::string& name, int size) {
     BATON_ASSIGN_OR_RETURN(const TensorView view, View(name, {size}));
-    if (IsQuantized(view.type)) return Error(name, Concat("is ", InfoOf(view.type).name, ", expected floats"));
+    if (IsQuantized(view.type))
+      return Error(name, Concat("has type ", InfoOf(view.type).name, ", expected F32, F16 or BF16"));
     return backend_.Vector(view);
   }
 
-  // One matrix of the named ones below each other, each with so many outputs. Their files' pages are given back: what
-  // is packed is not read again.
+  // Packs the named tensors (name, outputs), stacked by rows, as one matrix. Then releases the file's pages, which are
+  // not read again.
   absl::StatusOr<std::unique_ptr<Matrix>> Packed(const std::vector<std::pair<std::string, int>>& parts, int inputs) {
     std::vector<TensorView> views;
     std::vector<std::vector<std::byte>> quantized;
@@ -73,14 +74,14 @@ class TensorReader {
 
   uint64_t total_bytes() const { return total_bytes_; }
 
-  // A tensor that the model does not use would mean that it is another model than its config says.
+  // An unused tensor means that the weights are not of the model that config.json describes.
   absl::Status CheckAllUsed(const ModelConfig& config) const {
     for (const Tensor& tensor : checkpoint_.tensors()) {
       const bool harmless =
           tensor.name.ends_with(".rotary_emb.inv_freq") || (config.tied_embeddings && tensor.name == "lm_head.weight");
       if (!harmless && !used_.contains(tensor.name)) {
-        return Error(tensor.name, Concat("is not part of a ", config.architecture_name, " of ", config.layers,
-                                         " layers as config.json describes it"));
+        return Error(tensor.name, Concat("is not part of the model: config.json describes a ", config.architecture_name,
+                                         " of ", config.layers, " layers"));
       }
     }
     return absl::OkStatus();

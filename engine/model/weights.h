@@ -1,4 +1,4 @@
-// A model's weights, checked against its config and packed for a backend.
+// A model's weights, checked against its config and packed for a backend. Owned by the caller; immutable once loaded.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace baton {
 
 struct LayerWeights {
   std::vector<float> attention_norm;  // [hidden]
-  std::unique_ptr<Matrix> qkv;        // [(heads + 2 kv_heads) * head_dim, hidden]: q above k above v
+  std::unique_ptr<Matrix> qkv;        // [(heads + 2 kv_heads) * head_dim, hidden], rows of q, then k, then v
   std::vector<float> q_norm;          // [head_dim]; empty without QK norm
   std::vector<float> k_norm;          // [head_dim]; empty without QK norm
   std::unique_ptr<Matrix> output;     // [hidden, heads * head_dim]
   std::vector<float> mlp_norm;        // [hidden]
-  std::unique_ptr<Matrix> gate_up;    // [2 * ffn, hidden]: gate above up
+  std::unique_ptr<Matrix> gate_up;    // [2 * ffn, hidden], rows of gate, then up
   std::unique_ptr<Matrix> down;       // [hidden, ffn]
 };
 
@@ -29,17 +29,16 @@ struct ModelWeights {
   std::unique_ptr<Matrix> embedding;  // [vocab, hidden]
   std::vector<LayerWeights> layers;
   std::vector<float> final_norm;        // [hidden]
-  std::unique_ptr<Matrix> untied_head;  // [vocab, hidden]; null when the embedding is the head
-  TensorType type = TensorType::kF32;   // of the first layer's q in the file
+  std::unique_ptr<Matrix> untied_head;  // [vocab, hidden]; null if the embedding serves as head
+  TensorType type = TensorType::kF32;   // type of the first layer's q in the file
   const Matrix& head() const { return untied_head != nullptr ? *untied_head : *embedding; }
   size_t bytes() const;
 };
 
-// INVALID_ARGUMENT names a tensor that is missing, of another shape or dtype than the config asks for, or that no part
-// of the model would use.
+// INVALID_ARGUMENT names a tensor that is missing, unused, or of another shape or type than the config asks for.
 //
-// With `quantize`, matrices of floats are rounded to this type: INVALID_ARGUMENT names one that cannot be.
-// `progress`, if not null, is called after each matrix and at the end: see LoadProgress.
+// With `quantize`, float matrices are rounded to this type; INVALID_ARGUMENT names a matrix that the type cannot hold.
+// `progress`, if set, is called after each matrix and at the end: see LoadProgress.
 absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config, const Checkpoint& checkpoint,
                                          std::optional<TensorType> quantize, Backend& backend,
                                          const std::function<void(uint64_t, uint64_t)>& progress);

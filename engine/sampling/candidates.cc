@@ -9,8 +9,8 @@
 namespace baton {
 namespace {
 
-// How many temperatures below the highest logit the search for candidates goes, until there are enough: nearly always
-// the first step is, and leaves a few hundred of a hundred thousand.
+// Candidates are searched this many temperatures below the highest logit, step by step until there are enough. The
+// first step nearly always suffices and leaves a few hundred tokens of a vocabulary of 100,000.
 constexpr float kReaches[] = {8.0f, 32.0f, std::numeric_limits<float>::infinity()};
 
 uint64_t ToWeight(float exponential) { return static_cast<uint64_t>(exponential * 0x1p43f); }
@@ -44,7 +44,7 @@ uint64_t Candidates::WeighAll() {
   return total;
 }
 
-bool Candidates::Before(TokenId a, TokenId b) const {
+bool Candidates::RanksHigher(TokenId a, TokenId b) const {
   const float logit_a = logits_[static_cast<size_t>(a)];
   const float logit_b = logits_[static_cast<size_t>(b)];
   return logit_a != logit_b ? logit_a > logit_b : a < b;
@@ -67,7 +67,7 @@ void Candidates::KeepHighest(size_t count) {
   }
   if (ids_.size() <= count) return;
   const auto end = ids_.begin() + static_cast<ptrdiff_t>(count);
-  std::nth_element(ids_.begin(), end, ids_.end(), [this](TokenId a, TokenId b) { return Before(a, b); });
+  std::nth_element(ids_.begin(), end, ids_.end(), [this](TokenId a, TokenId b) { return RanksHigher(a, b); });
   ids_.erase(end, ids_.end());
 }
 
@@ -81,15 +81,15 @@ void Candidates::KeepShare(double share) {
       if (static_cast<double>(TotalWeight(ids_)) >= wanted) break;
     }
   }
-  // A selection by weight: the first `kept` ids rank highest and weigh less than wanted together, the first `end`
-  // enough.
+  // Selection by weight. Invariant: the first `kept` ids rank highest and weigh less than `wanted`; the first `end` ids
+  // weigh at least `wanted`.
   size_t kept = 0;
   uint64_t kept_weight = 0;
   size_t end = ids_.size();
   while (end - kept > 1) {
     const size_t middle = kept + (end - kept) / 2;
     const auto at = [this](size_t i) { return ids_.begin() + static_cast<ptrdiff_t>(i); };
-    std::nth_element(at(kept), at(middle), at(end), [this](TokenId a, TokenId b) { return Before(a, b); });
+    std::nth_element(at(kept), at(middle), at(end), [this](TokenId a, TokenId b) { return RanksHigher(a, b); });
     const uint64_t half_weight = TotalWeight({at(kept), at(middle)});
     if (static_cast<double>(kept_weight + half_weight) >= wanted) {
       end = middle;
@@ -111,7 +111,7 @@ void Candidates::KeepAtLeast(double fraction) {
 
 TokenId Candidates::Draw(double uniform) {
   const uint64_t total = is_whole_ ? WeighAll() : TotalWeight(ids_);
-  // The product is rounded, and must stay below the total.
+  // Rounding may bring the product up to `total`: keep it below.
   const uint64_t target = std::min(static_cast<uint64_t>(uniform * static_cast<double>(total)), total - 1);
   uint64_t sum = 0;
   if (is_whole_) {
@@ -125,7 +125,7 @@ TokenId Candidates::Draw(double uniform) {
     sum += Weight(id);
     if (sum > target) return id;
   }
-  return 0;  // the highest token alone weighs 2^43: not reached
+  return 0;  // unreachable: the highest token alone weighs 2^43
 }
 
 }  // namespace baton

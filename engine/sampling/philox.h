@@ -1,7 +1,6 @@
-// Counter-based random numbers: a pure function of key and counter, so that a token's draw does not depend on what was
-// drawn before or elsewhere.
+// Counter-based random numbers: pure functions of key and counter, so that a draw does not depend on other draws.
 //
-// Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+// Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011 (Philox4x32-10).
 #pragma once
 
 #include <array>
@@ -22,7 +21,8 @@ constexpr std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, st
   return counter;
 }
 
-// Uniform in [0, 1), 53 bits: the draw for output token `output_index` of answer `choice` to a request with `seed`.
+// Returns a uniform number in [0, 1) with 53 bits, for output token `output_index` of answer `choice` to a request with
+// `seed`.
 constexpr double UniformDraw(uint64_t seed, uint32_t choice, uint32_t output_index) {
   const std::array<uint32_t, 4> bits =
       Philox4x32({output_index, choice, 0, 0}, {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});

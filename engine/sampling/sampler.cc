@@ -11,9 +11,9 @@
 namespace baton {
 namespace {
 
-constexpr float kOut = -std::numeric_limits<float>::infinity();
+constexpr float kExcluded = -std::numeric_limits<float>::infinity();
 
-// Arithmetic on a logit may overflow; the result still ranks like a number.
+// Keeps a logit finite after an overflow, so that it still ranks.
 float Clamped(float logit) { return std::clamp(logit, kLowestLogit, std::numeric_limits<float>::max()); }
 
 bool ChangesLogits(const SamplingParams& params, const TokenHistory& history) {
@@ -74,7 +74,7 @@ void Sampler::Adjust(const SamplingParams& params, const TokenHistory& history) 
   if (history.output_size() >= params.min_tokens) return;
   for (const TokenId token : params.stop_token_ids) {
     const auto index = static_cast<size_t>(token);
-    if (index < logits_.size()) logits_[index] = kOut;
+    if (index < logits_.size()) logits_[index] = kExcluded;
   }
 }
 
@@ -95,7 +95,7 @@ void Sampler::Penalize(const SamplingParams& params, const TokenHistory& history
 
 TokenId Sampler::Choose(const SamplingParams& params, double uniform) {
   const float max = Max(logits_);
-  if (max == kOut) return 0;  // every token is a stop token
+  if (max == kExcluded) return 0;  // every token is a stop token
   candidates_.Reset(logits_, max, params.temperature);
   if (params.top_k > 0) candidates_.KeepHighest(static_cast<size_t>(params.top_k));
   candidates_.KeepShare(params.top_p);

@@ -1,16 +1,19 @@
-// Logits to token. A pure function of its arguments: the same logits, parameters, history and output index give the
-// same token, whatever ran beside it (random numbers are counter-based, keyed by seed and output index).
+// Samples a token from logits. The token is a function of logits, parameters, history and output index only; other
+// sequences do not change it (random numbers are counter-based, keyed by seed and output index).
 //
 // Order of the chain:
-//   1. logprobs are taken from the logits as the model gave them
-//   2. repetition penalty (prompt and output: a positive logit is divided, another multiplied by it), then frequency
-//      penalty times the count and presence penalty are subtracted (output only)
+//   1. logprobs: taken from the model's unchanged logits
+//   2. penalties: repetition (prompt and output: divides a positive logit, multiplies a negative one); then frequency
+//      times count, and presence, are subtracted (output only)
 //   3. logit bias is added
-//   4. min_tokens: stop tokens are out until that many tokens are there
-//   5. temperature (0: the highest logit, lowest id on ties, and the chain ends)
-//   6. top_k, 7. top_p (a share of what top_k left), 8. min_p (a share of the highest probability); ties at a cut keep
-//      the lowest ids, and one token always stays
-//   9. one draw over what is left, in order of id
+//   4. min_tokens: stop tokens are excluded until the output has this many tokens
+//   5. temperature; 0 takes the highest logit, the lowest id on ties, and ends the chain
+//   6. top_k
+//   7. top_p: a share of the weight that top_k left
+//   8. min_p: a fraction of the highest probability
+//   9. one draw over the remaining tokens, in order of ids
+//
+// Ties at a cut of steps 6 to 8 keep the lowest ids; at least one token remains.
 #pragma once
 
 #include <cstdint>
@@ -27,23 +30,23 @@ namespace baton {
 
 struct SamplingParams {
   float temperature = 1.0f;
-  int top_k = 0;  // 0: all
+  int top_k = 0;  // 0: no limit
   float top_p = 1.0f;
   float min_p = 0.0f;
   float repetition_penalty = 1.0f;
   float presence_penalty = 0.0f;
   float frequency_penalty = 0.0f;
-  std::vector<std::pair<TokenId, float>> logit_bias;  // sorted by id; ids beyond the vocabulary do nothing
+  std::vector<std::pair<TokenId, float>> logit_bias;  // sorted by id; ids outside the vocabulary are ignored
   uint64_t seed = 0;
-  uint32_t max_tokens = 0;  // of the whole output
+  uint32_t max_tokens = 0;  // limit of the whole output, prior output included
   uint32_t min_tokens = 0;
   std::vector<TokenId> stop_token_ids;  // sorted
-  std::optional<int> logprobs;          // top n beside the chosen token's
+  std::optional<int> logprobs;          // number of top logprobs, besides the chosen token's
 
   bool IsStop(TokenId token) const;
 };
 
-// How often each token occurred so far. Kept by the sequence; Add is O(1).
+// Occurrences of each token so far. Owned by the sequence; Add is O(1). Not thread-safe.
 class TokenHistory {
  public:
   void AddPrompt(std::span<const TokenId> tokens);
@@ -62,22 +65,22 @@ class TokenHistory {
 
 struct SampledToken {
   TokenId token = 0;
-  float logprob = 0;                           // filled when logprobs were asked for
-  std::vector<std::pair<TokenId, float>> top;  // most likely first
+  float logprob = 0;                           // set if params.logprobs is set
+  std::vector<std::pair<TokenId, float>> top;  // highest first; set if params.logprobs is set
 };
 
-// Holds scratch memory only. Not thread-safe; one per thread.
+// Owns only scratch memory. Not thread-safe: one Sampler per thread.
 class Sampler {
  public:
-  // Samples output token number history.output_size(). `logits` has vocab_size finite values; a value that is not
-  // finite is treated as the lowest, so that a broken model cannot crash the worker.
+  // Samples output token number history.output_size(). `logits` has vocab_size values. A value that is not finite
+  // counts as the lowest, so a broken model cannot crash the worker.
   SampledToken Sample(std::span<const float> logits, const SamplingParams& params, const TokenHistory& history);
 
  private:
-  // Steps 2 to 4, on logits_.
+  // Runs steps 2 to 4 on logits_.
   void Adjust(const SamplingParams& params, const TokenHistory& history);
   void Penalize(const SamplingParams& params, const TokenHistory& history);
-  // Steps 5 to 9 for a temperature above 0, on logits_. `uniform` is in [0, 1).
+  // Runs steps 5 to 9 on logits_, for a temperature above 0. `uniform` is in [0, 1).
   TokenId Choose(const SamplingParams& params, double uniform);
 
   std::vector<float> logits_;

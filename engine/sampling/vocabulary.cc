@@ -13,7 +13,7 @@ constexpr float kHighest = std::numeric_limits<float>::max();
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 constexpr size_t kLanes = 16;
 
-// NaN and infinities lose every comparison.
+// Returns the highest finite value, or -infinity if there is none.
 float HighestFinite(std::span<const float> values) {
   std::array<float, kLanes> lanes;
   lanes.fill(kMinusInfinity);
@@ -34,13 +34,13 @@ float HighestFinite(std::span<const float> values) {
 void CopyFinite(std::span<const float> logits, std::span<float> out) {
   for (size_t i = 0; i < logits.size(); ++i) {
     const float x = logits[i];
-    // Two comparisons that NaN fails, without a branch.
+    // NaN fails both comparisons. `&` avoids a branch.
     out[i] = ((x >= kLowestLogit) & (x <= kHighest)) ? x : kLowestLogit;
   }
 }
 
 TokenId ArgMax(std::span<const float> values) {
-  // A block's maximum is vectorized; where in the block it stands matters only when it beats the blocks before.
+  // Finds a block's maximum with vector code. Searches the index only if the block beats the blocks before it.
   constexpr size_t kBlock = 1024;
   float best = kMinusInfinity;
   size_t best_index = 0;
@@ -63,7 +63,7 @@ std::vector<std::pair<TokenId, float>> Highest(std::span<const float> values, si
   if (count == 0) return highest;
   highest.reserve(count + 1);
   for (size_t i = 0; i < values.size(); ++i) {
-    // Ids come in order: a tie with the last one is lost.
+    // Ids ascend, so a value equal to the last entry ranks below it.
     if (highest.size() == count && values[i] <= highest.back().second) continue;
     const auto place =
         std::find_if(highest.begin(), highest.end(), [&](const auto& entry) { return entry.second < values[i]; });

@@ -1,4 +1,4 @@
-// Loops over one value per vocabulary entry. Sums have one order, whatever the CPU.
+// Loops over one value per vocabulary entry. Pure functions. Sums are added in one order on every CPU.
 #pragma once
 
 #include <limits>
@@ -10,22 +10,23 @@
 
 namespace baton {
 
-// What stands for a logit that is not finite.
+// Replaces a logit that is not finite.
 constexpr float kLowestLogit = std::numeric_limits<float>::lowest();
 
-// `logits` with kLowestLogit for every value that is not finite; sizes equal.
+// Copies `logits` to `out`, with kLowestLogit for values that are not finite. Sizes must be equal.
 void CopyFinite(std::span<const float> logits, std::span<float> out);
 
-// The lowest id of the highest finite value; 0 if there is none.
+// Returns the lowest id of the highest finite value; 0 if no value is finite.
 TokenId ArgMax(std::span<const float> values);
 
-// Of finite values or -infinity.
+// Returns the highest value. Values must be finite or -infinity.
 float Max(std::span<const float> values);
 
-// The `count` highest of finite values, highest first, lowest id on ties. Meant for a small count.
+// Returns the `count` highest of finite values, highest first, lowest id on ties. For small counts: O(count) per
+// insertion.
 std::vector<std::pair<TokenId, float>> Highest(std::span<const float> values, size_t count);
 
-// out[i] = exp((values[i] - max) / temperature); `out` is resized.
+// out[i] = exp((values[i] - max) / temperature). Resizes `out`.
 void Exponentials(std::span<const float> values, float max, float temperature, std::vector<float>& out);
 
 double Sum(std::span<const float> values);

@@ -39,12 +39,13 @@ TEST_F(ForwardTest, RefusesWhatIsOutOfRangeAndNamesTheSequence) {
   EXPECT_TRUE(
       Fails(Forward({fine, {{}, 0, pages}}), kInvalid, "sequence 1 of the batch: expected at least one new token"));
   EXPECT_TRUE(Fails(Forward({{negative, 0, pages}}), kInvalid, "sequence 0 of the batch: token -1 is outside"));
-  EXPECT_TRUE(Fails(Forward({{past, 0, pages}}), kInvalid, "token 67 is outside the vocabulary of 67"));
+  EXPECT_TRUE(
+      Fails(Forward({{past, 0, pages}}), kInvalid, "token 67 is outside the vocabulary, expected less than 67"));
   EXPECT_TRUE(Fails(Forward({{good, -1, pages}}), kInvalid, "positions [-1, 16) are outside"));
-  EXPECT_TRUE(Fails(Forward({{good, 500, pages}}), kInvalid, "positions [500, 517) are outside the model's 512"));
-  EXPECT_TRUE(Fails(Forward({{good, INT32_MAX, pages}}), kInvalid, "are outside the model's 512"));
+  EXPECT_TRUE(Fails(Forward({{good, 500, pages}}), kInvalid, "positions [500, 517) are outside the model's [0, 512)"));
+  EXPECT_TRUE(Fails(Forward({{good, INT32_MAX, pages}}), kInvalid, "are outside the model's [0, 512)"));
   EXPECT_TRUE(Fails(Forward({{good, 16, pages}}), kInvalid, "33 tokens need 3 pages, got 2"));
-  EXPECT_TRUE(Fails(Forward({{good, 0, outside}}), kInvalid, "page 32 is outside the pool of 32"));
+  EXPECT_TRUE(Fails(Forward({{good, 0, outside}}), kInvalid, "page 32 is outside the pool, expected less than 32"));
 }
 
 TEST_F(ForwardTest, RefusesAPoolOfAnotherLayout) {
