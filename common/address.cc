@@ -19,12 +19,12 @@ struct FreeAddrInfo {
   void operator()(addrinfo* info) const { freeaddrinfo(info); }
 };
 
-// 0, or the errno that binding met. A family that this machine does not have is no obstacle.
+// Returns 0 or the errno of bind(). An address family that this machine lacks counts as success.
 int TryBind(const addrinfo& info) {
   const int fd = socket(info.ai_family, info.ai_socktype | SOCK_CLOEXEC, info.ai_protocol);
   if (fd < 0) return errno == EAFNOSUPPORT ? 0 : errno;
   const int on = 1;
-  // As servers do: a port whose last connections are still in TIME_WAIT is free.
+  // Allows a port with connections in TIME_WAIT, as servers do.
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (info.ai_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
   int error = bind(fd, info.ai_addr, info.ai_addrlen) == 0 ? 0 : errno;
@@ -46,7 +46,7 @@ absl::StatusOr<HostPort> ParseHostPort(std::string_view address) {
   if (host.front() == '[' && host.back() == ']') {
     host = host.substr(1, host.size() - 2);
   } else if (host.find(':') != std::string_view::npos) {
-    return error();  // an IPv6 address without brackets: which colon starts the port is a guess
+    return error();  // IPv6 without brackets: the port is ambiguous
   }
   HostPort parsed{.host = std::string(host)};
   if (host.empty() || !absl::SimpleAtoi(ToAbsl(address.substr(colon + 1)), &parsed.port) || parsed.port < 0 ||

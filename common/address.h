@@ -1,4 +1,4 @@
-// Addresses as options give them: "host:port".
+// Network addresses in options: "host:port".
 #pragma once
 
 #include <string>
@@ -14,12 +14,11 @@ struct HostPort {
   int port = 0;
 };
 
-// INVALID_ARGUMENT, with the text, unless it is "host:port" with a port of 0 to 65535.
+// Parses "host:port". INVALID_ARGUMENT quotes `address` if it has another form or its port is not 0 to 65535.
 absl::StatusOr<HostPort> ParseHostPort(std::string_view address);
 
-// OK when a listener could be bound to every address that the host stands for; else UNAVAILABLE with the address and
-// the reason ("Address already in use"). Servers of libraries that do not tell why they cannot listen are preceded by
-// this.
+// Checks that a listener can bind every address that the host resolves to. UNAVAILABLE names the address and the reason
+// ("Address already in use"). For servers whose library does not report why it cannot listen.
 absl::Status CheckCanListen(std::string_view address);
 
 }  // namespace baton

@@ -1,4 +1,4 @@
-// Time that never steps: for timeouts and durations. Only differences of two of its values mean anything.
+// Monotonic time for timeouts and durations. Only differences of two values are meaningful. Thread-safe.
 #pragma once
 
 #include <chrono>

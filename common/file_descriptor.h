@@ -1,4 +1,4 @@
-// Owns a file descriptor.
+// Owns a file descriptor and closes it when destroyed. Not thread-safe.
 #pragma once
 
 #include <unistd.h>

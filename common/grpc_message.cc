@@ -15,23 +15,23 @@ namespace {
 
 constexpr int kBlockBytes = 1 << 20;
 
-// Where a parse under way on this thread wants complaints; elsewhere they are logged.
-thread_local std::string* complaint = nullptr;
+// Receives protobuf's error text during ParseMessage on this thread. If null, the text goes to the log.
+thread_local std::string* parse_error = nullptr;
 
 void OnProtobufLog(google::protobuf::LogLevel level, const char* /*file*/, int /*line*/, const std::string& message) {
-  if (complaint != nullptr) {
-    *complaint = message;
+  if (parse_error != nullptr) {
+    *parse_error = message;
   } else if (level >= google::protobuf::LOGLEVEL_WARNING) {
     Log(LogLevel::kWarning, "protobuf.library", {{"message", message}});
   }
 }
 
-// The field in "String field 'baton.v1.GenerateRequest.prompt' contains invalid UTF-8 data ...", without what `message`
-// itself is called. Empty if that is not what was said.
-std::string FieldNotUtf8(std::string_view said, const google::protobuf::Message& message) {
-  const size_t begin = said.find('\'');
-  if (said.find("invalid UTF-8") == std::string_view::npos || begin == std::string_view::npos) return "";
-  std::string_view field = said.substr(begin + 1);
+// Extracts the field from "String field 'baton.v1.GenerateRequest.prompt' contains invalid UTF-8 data ...", without the
+// name of `message`. Empty for other texts.
+std::string FieldNotUtf8(std::string_view error, const google::protobuf::Message& message) {
+  const size_t begin = error.find('\'');
+  if (error.find("invalid UTF-8") == std::string_view::npos || begin == std::string_view::npos) return "";
+  std::string_view field = error.substr(begin + 1);
   field = field.substr(0, field.find('\''));
   const std::string own = message.GetTypeName() + ".";
   const std::string package = message.GetDescriptor()->file()->package() + ".";
@@ -49,17 +49,17 @@ void RouteProtobufLog() {
 
 absl::Status ParseMessage(const grpc::ByteBuffer& bytes, google::protobuf::Message& message) {
   RouteProtobufLog();
-  grpc::ByteBuffer copy = bytes;  // shares the bytes: the reader wants to change the buffer
+  grpc::ByteBuffer copy = bytes;  // shares the bytes; the reader needs a mutable buffer
   grpc::ProtoBufferReader reader(&copy);
-  std::string said;
-  complaint = &said;
+  std::string error;
+  parse_error = &error;
   const bool parsed = reader.status().ok() && message.ParseFromZeroCopyStream(&reader);
-  complaint = nullptr;
+  parse_error = nullptr;
   if (parsed) return absl::OkStatus();
-  if (const std::string field = FieldNotUtf8(said, message); !field.empty()) {
+  if (const std::string field = FieldNotUtf8(error, message); !field.empty()) {
     return absl::InvalidArgumentError(Concat(field, ": not valid UTF-8"));
   }
-  return absl::InvalidArgumentError(Concat("the request is not a ", message.GetTypeName(), " message"));
+  return absl::InvalidArgumentError(Concat("the request is malformed, expected a ", message.GetTypeName(), " message"));
 }
 
 grpc::ByteBuffer SerializeMessage(const google::protobuf::Message& message) {

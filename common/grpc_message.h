@@ -1,5 +1,5 @@
-// Messages of calls that take bytes and parse them themselves. gRPC answers a request that it cannot parse with an
-// empty UNIMPLEMENTED; these say what is wrong with it.
+// Parses and serializes messages of calls that take raw bytes. gRPC itself answers a message that it cannot parse with
+// an empty UNIMPLEMENTED; ParseMessage names the error.
 //
 // Thread-safe.
 #pragma once
@@ -11,13 +11,13 @@
 
 namespace baton {
 
-// INVALID_ARGUMENT names the text field that is not valid UTF-8, or the message's type if it is no such message. What
-// was read until then is in `message`.
+// INVALID_ARGUMENT names the string field that is not valid UTF-8, or the expected message type. On error `message`
+// holds the fields read so far.
 absl::Status ParseMessage(const grpc::ByteBuffer& bytes, google::protobuf::Message& message);
 
 grpc::ByteBuffer SerializeMessage(const google::protobuf::Message& message);
 
-// Protobuf's own complaints go to our log. Idempotent.
+// Redirects protobuf's own log to Baton's log. Idempotent.
 void RouteProtobufLog();
 
 }  // namespace baton

@@ -1,4 +1,4 @@
-// Identifiers that every process shares.
+// Identifiers that all processes share. Plain values.
 #pragma once
 
 #include <compare>
@@ -10,16 +10,16 @@
 
 namespace baton {
 
-// An index into a model's vocabulary. Plain int32 so that protobuf's repeated fields are spans of it.
+// Index into a model's vocabulary. Plain int32, so that spans can refer to protobuf's repeated fields.
 using TokenId = int32_t;
 
-// 128 random bits, drawn by the router per request. A client's own label is never one.
+// 128 random bits, drawn by the router per request. Independent of the client's request label.
 struct RequestId {
   uint64_t high = 0;
   uint64_t low = 0;
 
   static RequestId Random();
-  // From the 16 bytes of ToBytes(); INVALID_ARGUMENT with the length otherwise.
+  // Parses the 16 bytes of ToBytes(). INVALID_ARGUMENT names the length.
   static absl::StatusOr<RequestId> FromBytes(std::string_view bytes);
 
   std::string ToBytes() const;   // 16 bytes, big endian
@@ -32,7 +32,7 @@ struct RequestId {
   }
 };
 
-// One try at serving a request; attempts count from 1. Retry, preemption and recovery open the next one.
+// An attempt of a request, numbered from 1. Retry, preemption, recovery and migration start the next attempt.
 struct AttemptKey {
   RequestId request;
   uint32_t attempt = 0;
@@ -46,7 +46,7 @@ struct AttemptKey {
   }
 };
 
-// Tells one start of a process from the next.
+// Returns a random nonzero number that distinguishes the starts of a process.
 uint64_t RandomEpoch();
 
 }  // namespace baton

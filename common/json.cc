@@ -14,8 +14,8 @@ using Json = nlohmann::json;
 
 constexpr int kMaxDepth = 64;
 
-// The byte where nesting passes kMaxDepth, or npos. Looks at brackets outside strings only; what else is wrong with the
-// text is the parser's business.
+// Returns the byte where nesting exceeds kMaxDepth, or npos. Only counts brackets outside of strings; the parser finds
+// all other errors.
 size_t FindTooDeep(std::string_view text) {
   int depth = 0;
   bool in_string = false;
@@ -35,7 +35,7 @@ size_t FindTooDeep(std::string_view text) {
   return std::string_view::npos;
 }
 
-// Follows the parser and remembers the first key that its object has already.
+// Callback of the parser that remembers the first repeated key of an object.
 class DuplicateKeys {
  public:
   bool operator()(int /*depth*/, Json::parse_event_t event, const Json& parsed) {
@@ -109,7 +109,7 @@ JsonFields& JsonFields::Required(std::string_view name) {
 JsonFields& JsonFields::Int(std::string_view name, int64_t min, int64_t max, int& value) {
   const Json* json = Find(name);
   if (json == nullptr) return *this;
-  // An unsigned number past int64 would wrap when read as signed.
+  // An unsigned number above INT64_MAX would wrap when read as signed.
   const bool fits = json->is_number_integer() && (!json->is_number_unsigned() || json->get<uint64_t>() <= INT64_MAX);
   if (const int64_t number = fits ? json->get<int64_t>() : 0; fits && number >= min && number <= max) {
     value = static_cast<int>(number);

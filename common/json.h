@@ -1,4 +1,4 @@
-// JSON from outside: parsed within limits, read field by field, refused in words that name the place.
+// Parses untrusted JSON within limits and reads objects field by field. Errors name the place.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,14 @@
 
 namespace baton {
 
-// INVALID_ARGUMENT, with `origin` and the byte, for what is not JSON, nests deeper than 64 levels or names a key twice
-// in one object. Never throws.
+// INVALID_ARGUMENT names `origin` and the place of the error: no JSON, more than 64 levels, or a key that an object
+// repeats. Never throws. Thread-safe.
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, std::string_view origin);
 
-// Reads the fields of one object. A field that is absent or null leaves `value` as it is, unless it was Required. The
-// first error sticks (INVALID_ARGUMENT: origin, field, what was expected, what is there) and later calls do nothing, so
-// that a caller lists its fields and checks status() once. `object` must outlive the reader.
+// Reads the fields of one object. An absent or null field leaves `value` unchanged, unless it is Required.
+//
+// The first error is kept (INVALID_ARGUMENT: origin, field, expected, actual) and later calls do nothing. A caller
+// reads all fields and checks status() once. Not thread-safe. `object` must outlive the reader.
 class JsonFields {
  public:
   JsonFields(const nlohmann::json& object, std::string_view origin);
@@ -28,9 +29,9 @@ class JsonFields {
   JsonFields& Bool(std::string_view name, bool& value);
   JsonFields& String(std::string_view name, std::string& value);
 
-  // Null when absent or null.
+  // Returns null if the field is absent or null.
   const nlohmann::json* Find(std::string_view name) const;
-  // Records the error "<origin>: <name>: expected <expected>, got <value>", unless there is one already.
+  // Records the error "<origin>: <name>: expected <expected>, got <value>" unless an error was recorded before.
   void Expected(std::string_view name, std::string_view expected);
   const absl::Status& status() const { return status_; }
 

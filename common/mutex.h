@@ -1,8 +1,8 @@
-// A std::mutex with clang's thread-safety annotations.
+// A std::mutex and a condition variable with clang's thread-safety annotations.
 //
-// Used instead of absl::Mutex because the distribution's Abseil is not instrumented for ThreadSanitizer, which would
-// then report races that are none. Members name their lock with ABSL_GUARDED_BY, private methods with
-// ABSL_EXCLUSIVE_LOCKS_REQUIRED; clang-tidy checks both.
+// Replaces absl::Mutex: the distribution's Abseil is not instrumented for ThreadSanitizer, which then reports false
+// races. Members name their lock with ABSL_GUARDED_BY, private methods with ABSL_EXCLUSIVE_LOCKS_REQUIRED. clang-tidy
+// checks both.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex& mutex_;
 };
 
-// Waits may wake without a notification: call them in a loop that checks the condition.
+// A wait may return without a notification: wait in a loop that checks the condition.
 class CondVar {
  public:
   void NotifyOne() { cv_.notify_one(); }
@@ -53,10 +53,11 @@ class CondVar {
     lock.release();
   }
 
-  // False once `deadline` has passed.
+  // Returns false once `deadline` has passed.
   bool WaitUntil(Mutex& mutex, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    // On the monotonic clock: a step of the wall clock must not lengthen a wait. A year stands for "for ever".
+    // Waits on the monotonic clock, because a step of the wall clock must not lengthen the wait. A year stands for an
+    // infinite deadline.
     const absl::Duration left = std::clamp(deadline - absl::Now(), absl::ZeroDuration(), absl::Hours(24 * 365));
     const bool in_time = cv_.wait_for(lock, absl::ToChronoNanoseconds(left)) == std::cv_status::no_timeout;
     lock.release();

@@ -1,7 +1,7 @@
-// SHA-256 of what is added piece by piece.
+// Incremental SHA-256. Not thread-safe.
 //
-// Aborts the process if OpenSSL has no SHA-256 or no memory: a made-up digest would pass for another prompt's or
-// another model's.
+// Aborts the process if OpenSSL has no SHA-256 or no memory: a wrong digest could match that of another prompt or
+// model.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ class Sha256 {
 
   void Add(std::span<const std::byte> data);
   void Add(std::string_view data) { Add(std::as_bytes(std::span(data))); }
-  // Of what was added since the start or the last Finish.
+  // Returns the digest of the data added since construction or the last Finish.
   Digest Finish();
 
  private:
@@ -33,7 +33,7 @@ class Sha256 {
   const std::unique_ptr<Context> context_;
 };
 
-// Lower-case hexadecimal.
+// Returns lower-case hexadecimal digits.
 std::string ToHex(std::span<const uint8_t> digest);
 
 }  // namespace baton

@@ -17,7 +17,7 @@ ShutdownSignal::ShutdownSignal() {
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-  // Without a descriptor to read them from, the signals keep their default effect.
+  // If signalfd failed, the signals keep their default action.
   if (fd_ >= 0) pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 

@@ -1,12 +1,13 @@
-// SIGTERM and SIGINT as something that a main function waits for.
+// Turns SIGTERM and SIGINT into an event that main waits for.
 #pragma once
 
 #include "absl/time/time.h"
 
 namespace baton {
 
-// Blocks both signals for the process: construct it in main before any thread starts. One per process, used by
-// one thread. The signals stay blocked when it is destroyed: a late one must not cut an orderly exit short.
+// Blocks both signals for the process: construct the object in main before any thread starts. At most one object per
+// process, used by one thread. The signals stay blocked after destruction, so that a late signal does not interrupt an
+// orderly exit.
 class ShutdownSignal {
  public:
   ShutdownSignal();
@@ -14,9 +15,9 @@ class ShutdownSignal {
   ShutdownSignal(const ShutdownSignal&) = delete;
   ShutdownSignal& operator=(const ShutdownSignal&) = delete;
 
-  // True once a signal arrived, at once from then on; false after `timeout`.
+  // Returns true once a signal has arrived (later calls at once), false after `timeout`.
   bool Wait(absl::Duration timeout);
-  // After a first signal: true when another one came, which means "now". Does not wait.
+  // Returns true if another signal came after the first: the user wants to exit now. Does not wait.
   bool Again();
 
  private:

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-// Returns from the enclosing function when `expr`, an absl::Status, is not OK.
+// Returns from the enclosing function if `expr`, an absl::Status, is not OK.
 #define BATON_RETURN_IF_ERROR(expr)                                                     \
   do {                                                                                  \
     if (absl::Status baton_status_ = (expr); !baton_status_.ok()) return baton_status_; \

@@ -1,4 +1,4 @@
-// Between std::string_view and the distribution's Abseil, whose absl::string_view is a type of its own.
+// Converts between std::string_view and the distribution's absl::string_view, which is a type of its own.
 #pragma once
 
 #include <string>
@@ -16,17 +16,17 @@ namespace strings_internal {
 inline absl::string_view Piece(std::string_view text) { return ToAbsl(text); }
 template <typename T>
 const T& Piece(const T& value) {
-  return value;  // NOLINT(bugprone-return-const-ref-from-parameter): used up within the caller's expression
+  return value;  // NOLINT(bugprone-return-const-ref-from-parameter): used within the caller's expression only
 }
 }  // namespace strings_internal
 
-// absl::StrCat that takes std::string_view, too.
+// absl::StrCat that also takes std::string_view.
 template <typename... T>
 std::string Concat(const T&... parts) {
   return absl::StrCat(strings_internal::Piece(parts)...);
 }
 
-// absl::StrAppend that takes std::string_view, too.
+// absl::StrAppend that also takes std::string_view.
 template <typename... T>
 void Append(std::string& text, const T&... parts) {
   absl::StrAppend(&text, strings_internal::Piece(parts)...);
