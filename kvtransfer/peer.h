@@ -1,4 +1,4 @@
-// A peer of a transport, as the handoff protocol sees it. What the states mean and what proves them: transport.h.
+// A transport's peer: the process at the other end of an authenticated connection. transport.h defines the states.
 #pragma once
 
 #include <atomic>
@@ -6,10 +6,10 @@
 
 namespace baton {
 
-// Names one authenticated connection and is never used again; a peer that comes back is a new PeerId.
+// Identifies one authenticated connection. Never reused: a peer that reconnects gets a new PeerId.
 enum class PeerId : uint64_t {};
 
-// A new one, unique in this process. Thread-safe.
+// Returns a PeerId that is unique in this process. Thread-safe.
 inline PeerId NextPeerId() {
   static std::atomic<uint64_t> next = 1;
   return PeerId{next++};
@@ -17,7 +17,7 @@ inline PeerId NextPeerId() {
 
 enum class PeerState : uint8_t { kAlive, kSilent, kGivenUp, kRevoked };
 
-// Names a series of puts that are flushed together. Chosen by the writer, unique per peer while in use.
+// Identifies a series of puts that are flushed together. The writer chooses ids that are unique per peer while in use.
 using StreamId = uint64_t;
 
 }  // namespace baton

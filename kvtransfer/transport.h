@@ -1,29 +1,28 @@
-// A Transport moves bytes between two processes: messages, and one-sided writes into a registered region. It knows
-// nothing of requests.
+// Moves bytes between two processes: messages, and one-sided writes into a registered region. A Transport knows nothing
+// of requests. All methods are thread-safe and return at once; the work runs on one I/O thread.
 //
-// It runs one I/O thread, which never waits for compute: all TransportEvents are called there, one at a time, and must
-// not block. Every method below is thread-safe and returns at once; work is posted to the I/O thread.
+// The I/O thread never waits for compute. It calls TransportEvents, one call at a time; an event must not block.
 //
-// Peers. A PeerId names one authenticated connection and is never used again; a peer that comes back is a new PeerId.
-// Both sides prove that they hold the shared secret (HMAC challenge) before anything else is accepted. Each sends
-// heartbeats from the I/O thread. States:
+// Peers. Both sides prove that they hold the shared secret (HMAC challenge) before the transport accepts anything else.
+// Both send heartbeats from the I/O thread. States of a peer:
 //   alive    heard within silent_after
-//   silent   not heard since; may come back to alive, until peer_timeout
-//   given up final but for revoked: its flushes fail, nothing is sent to or taken from it any more, but its writes may
-//            still land. After peer_timeout, or because the connection broke or was closed; left out where revoked is
-//            proven at once.
-//   revoked  final: no write of this peer can land any more, nothing of ours is read for it, and it will not be heard
-//            again. What proves that depends on the data path: tcp: our endpoint is closed; shared memory: the peer's
-//            process is dead, or came back and said that it let go of our memory; in-process: at once. A timer alone
-//            never proves it: a stopped peer on shared memory stays given up as long as it is stopped.
+//   silent   not heard for silent_after; may become alive again
+//   given up after peer_timeout, or because the connection broke or was closed. Flushes fail; no message is sent or
+//            accepted; but the peer's writes may still land. Only revoked can follow
+//   revoked  no write of this peer can land any more, and the peer reads no memory of ours. Final
 //
-// Flushes that wait for a peer fail before it is reported revoked. Callbacks that have not run when the transport is
-// destroyed never run.
+// Proof of revoked, by data path. A timer alone is never a proof: a stopped peer on shared memory stays given up.
+//   tcp            our endpoint is closed
+//   shared memory  the peer's process is dead, or has said that it unmapped our memory
+//   in-process     at once
 //
-// Writes. The writer puts bytes at offsets of the peer's region; puts of one (peer, stream) complete with its Flush.
-// Puts of several streams to one peer share the way: a short one does not wait for a long one. Puts and messages are
-// not ordered with each other. A transport whose receiver performs the writes asks it first
-// (AllowWrite); with a one-sided transport the writer's own checks are the only ones, and the threat model says so.
+// A peer's pending flushes fail before the peer is reported as revoked. Callbacks that have not run when the transport
+// is destroyed never run.
+//
+// Writes. The writer puts bytes at offsets of the peer's region. Puts of one (peer, stream) are complete when its Flush
+// is. Streams to one peer take turns, so a short put does not wait for a long one. Puts and messages are not ordered
+// with each other. If the receiver performs the writes, it checks them (AllowWrite). With a one-sided transport only
+// the writer checks; the threat model (docs/architecture.md) says so.
 #pragma once
 
 #include <cstddef>
@@ -41,35 +40,35 @@
 
 namespace baton {
 
-// One contiguous piece of a put. `local` must stay valid and unchanged until the stream's flush is done, or the peer is
-// revoked, or the transport is destroyed.
+// A contiguous piece of a put. `local` must stay valid and unchanged until the stream's flush is done, the peer is
+// revoked or the transport is destroyed.
 struct PutPiece {
   const std::byte* local = nullptr;
-  uint64_t remote_offset = 0;  // into the region that the peer registered
+  uint64_t remote_offset = 0;  // within the peer's region
   uint64_t bytes = 0;
 };
 
-// Implemented by the user of a transport. Called on the I/O thread.
+// Implemented by the transport's user. Called on the I/O thread.
 class TransportEvents {
  public:
   virtual ~TransportEvents() = default;
-  // A peer connected to us and authenticated. (For our own connections, Connect's callback says so.)
+  // A peer connected to us and is authenticated. (For outgoing connections see Connect.)
   virtual void OnPeerAccepted(PeerId peer) = 0;
-  // `message` is at most max_message_bytes long and valid during the call.
+  // `message` has at most max_message_bytes and is valid during the call.
   virtual void OnMessage(PeerId peer, std::string_view message) = 0;
-  // Never kAlive before OnPeerAccepted or Connect's callback. `why` is OK unless given up or revoked.
+  // Follows OnPeerAccepted or Connect's callback. `why` is OK unless the peer is given up or revoked.
   virtual void OnPeerState(PeerId peer, PeerState state, const absl::Status& why) = 0;
-  // May the peer write [offset, offset + bytes) of our region, as part of its `stream`? Asked by transports whose
-  // receiver performs the writes, for each piece or for the parts that a long one travels in. False: nothing is written
-  // and the peer is disconnected.
+  // Returns whether the peer may write [offset, offset + bytes) of our region in `stream`. Only transports whose
+  // receiver performs the writes ask, for each piece or for parts of a long piece. False discards the bytes and
+  // disconnects the peer.
   virtual bool AllowWrite(PeerId peer, StreamId stream, uint64_t offset, uint64_t bytes) = 0;
 };
 
 struct TransportOptions {
-  std::string listen_address;     // host:port, port 0 for any; empty: does not listen
-  std::string advertise_address;  // what peers should connect to, port 0 for the one bound; default: the address bound
-  // Address of this host whose network device data goes through, and no other; default: that of listen_address, and all
-  // devices if that is every address or empty.
+  std::string listen_address;     // host:port, port 0 for any free port; empty: does not listen
+  std::string advertise_address;  // address for peers, port 0 for the bound port; default: the bound address
+  // Address of this host whose network device alone carries the data. Default: the host of listen_address; all devices
+  // if listen_address is empty or binds all addresses.
   std::string local_host;
   std::string secret;         // shared by all workers of a deployment; must not be empty
   std::string path = "auto";  // data path: auto | tcp | shm
@@ -78,10 +77,10 @@ struct TransportOptions {
   absl::Duration peer_timeout = absl::Seconds(3);
   absl::Duration connect_timeout = absl::Seconds(3);
   size_t max_message_bytes = 4 << 20;
-  bool prefault = false;  // map the shared memory of peers that we connect to ahead of use
+  bool prefault = false;  // maps the shared memory of peers ahead of use, after Connect
 };
 
-// Memory that peers may write to or that puts are sent from.
+// Memory that peers may write to, or that puts read.
 struct TransportMemory {
   void* data = nullptr;
   size_t bytes = 0;
@@ -89,43 +88,43 @@ struct TransportMemory {
 
 class Transport {
  public:
-  virtual ~Transport() = default;  // stops: all peers are closed, the I/O thread has ended, no event follows
+  virtual ~Transport() = default;  // closes all peers and ends the I/O thread; no event follows
 
-  // Memory that this transport allocated and registered, for the transport's lifetime; the first region is the one that
-  // peers' offsets refer to. Call before Start. RESOURCE_EXHAUSTED names the bytes asked for.
+  // Allocates and registers memory for the transport's lifetime. Peers' offsets refer to the first region. Call before
+  // Start. RESOURCE_EXHAUSTED names the bytes.
   virtual absl::StatusOr<TransportMemory> AllocateRegion(size_t bytes) = 0;
 
   // Starts the I/O thread and listens. `events` must outlive the transport.
   virtual absl::Status Start(TransportEvents* events) = 0;
 
-  // host:port for peers' Connect; empty when not listening.
+  // Returns the address for peers' Connect; empty if the transport does not listen.
   virtual std::string address() const = 0;
 
-  // The longest message that may be sent.
+  // Longest message that Send accepts.
   virtual size_t max_message_bytes() const = 0;
 
-  // `done` runs on the I/O thread: the new peer; UNAUTHENTICATED when the secrets differ; UNAVAILABLE or
-  // DEADLINE_EXCEEDED, naming the address, when nobody answers.
+  // `done` runs on the I/O thread with the new peer or an error. UNAUTHENTICATED: the secrets differ. UNAVAILABLE or
+  // DEADLINE_EXCEEDED, naming the address: no answer.
   virtual void Connect(const std::string& address, std::function<void(absl::StatusOr<PeerId>)> done) = 0;
 
-  // In order per peer. Lost when the peer is given up or revoked: OnPeerState says so. A message longer than
-  // max_message_bytes disconnects the peer, and so does one that finds too much waiting for a peer that does not read.
+  // Sends in order per peer. Messages are lost when the peer is given up or revoked (see OnPeerState). Disconnects the
+  // peer if `message` exceeds max_message_bytes or too many unsent bytes wait for the peer.
   virtual void Send(PeerId peer, std::string message) = 0;
 
-  // Fails, through the stream's Flush, when the peer is gone.
+  // Errors are reported by the stream's Flush.
   virtual void Put(PeerId peer, StreamId stream, std::span<const PutPiece> pieces) = 0;
 
-  // `done` runs on the I/O thread once every put of `stream` has landed in the peer's memory (OK), or once nothing of
-  // it will read local memory any more (the error says why). The stream may be used anew then.
+  // `done` runs on the I/O thread. OK: every put of `stream` has landed in the peer's memory. Error: the puts no longer
+  // read local memory. The stream id may be reused afterwards.
   virtual void Flush(PeerId peer, StreamId stream, std::function<void(absl::Status)> done) = 0;
 
-  // Closes the connection; OnPeerState(kRevoked) follows when that is proven, kGivenUp if it is not yet.
+  // Closes the connection. OnPeerState(kRevoked) follows once that is proven; until then the peer is kGivenUp.
   virtual void Disconnect(PeerId peer) = 0;
 
-  // The data path in use with a peer, for logs and usage reports: "ucx:shm", "ucx:tcp", "inproc". Empty when unknown.
+  // Returns the data path to a peer, for logs and usage reports: "ucx:shm", "ucx:tcp", "inproc". Empty if unknown.
   virtual std::string PathName(PeerId peer) const = 0;
 
-  // Runs `task` on the I/O thread, after `delay`. Never after the destructor.
+  // Runs `task` on the I/O thread after `delay`; never after the destructor.
   virtual void Post(absl::Duration delay, std::function<void()> task) = 0;
 };
 

@@ -44,7 +44,7 @@ absl::StatusOr<Mac> HmacSha256(std::string_view secret, std::string_view data) {
                 reinterpret_cast<const unsigned char*>(data.data()), data.size(), mac.data(), mac.size(),
                 &bytes) == nullptr ||
       bytes != mac.size()) {
-    return absl::InternalError("HMAC-SHA256 is not available from OpenSSL");
+    return absl::InternalError("OpenSSL does not provide HMAC-SHA256");
   }
   return mac;
 }
@@ -57,14 +57,16 @@ std::string Signed(std::string_view label, const AuthTranscript& transcript) {
   return data;
 }
 
-absl::Status WrongSecret() { return absl::UnauthenticatedError("the peer does not hold the same transport secret"); }
+absl::Status WrongSecret() {
+  return absl::UnauthenticatedError("the peer's proof is wrong: expected the same transport secret on both sides");
+}
 
 }  // namespace
 
 absl::StatusOr<Nonce> MakeNonce() {
   Nonce nonce;
   if (RAND_bytes(nonce.data(), static_cast<int>(nonce.size())) != 1) {
-    return absl::InternalError("OpenSSL has no random bytes");
+    return absl::InternalError("OpenSSL cannot provide random bytes");
   }
   return nonce;
 }
@@ -81,7 +83,8 @@ bool CheckProof(std::string_view secret, AuthRole role, const AuthTranscript& tr
 }
 
 absl::Status CheckSecret(std::string_view secret) {
-  if (secret.empty()) return absl::InvalidArgumentError("the transport secret is empty: set one, the same everywhere");
+  if (secret.empty())
+    return absl::InvalidArgumentError("the transport secret is empty: expected the secret that all workers share");
   return absl::OkStatus();
 }
 
@@ -92,7 +95,8 @@ AuthHandshake::AuthHandshake(AuthRole role, std::string secret, uint32_t version
       state_(role == AuthRole::kClient ? State::kStart : State::kWaitForHello) {}
 
 absl::StatusOr<std::string> AuthHandshake::Start() {
-  if (state_ != State::kStart) return absl::FailedPreconditionError("only a client starts the exchange, once");
+  if (state_ != State::kStart)
+    return absl::FailedPreconditionError("authentication cannot start: expected the first call of a client");
   BATON_RETURN_IF_ERROR(CheckSecret(secret_));
   BATON_ASSIGN_OR_RETURN(transcript_.client_nonce, MakeNonce());
   std::string body;
@@ -124,7 +128,7 @@ AuthHandshake::Step AuthHandshake::OnHello(std::string_view body) {
   }
   if (body.substr(0, version.size()) != version) {
     return Fail(absl::FailedPreconditionError(
-                    absl::StrCat("the peer speaks another transport version than ours, ", transcript_.version)),
+                    absl::StrCat("the peer has another transport version, expected ", transcript_.version)),
                 true);
   }
   std::memcpy(transcript_.client_nonce.data(), body.data() + version.size(), sizeof(Nonce));
@@ -168,13 +172,13 @@ AuthHandshake::Step AuthHandshake::OnReject(std::string_view body) {
   const auto reason = body.empty() ? RejectReason::kMalformed : static_cast<RejectReason>(body[0]);
   if (reason == RejectReason::kVersion) {
     return Fail(
-        absl::FailedPreconditionError(absl::StrCat("the peer refuses our transport version, ", transcript_.version)),
+        absl::FailedPreconditionError(absl::StrCat("the peer refuses our transport version ", transcript_.version)),
         false);
   }
   if (reason == RejectReason::kSecret) {
     return Fail(absl::UnauthenticatedError("the peer refuses our transport secret"), false);
   }
-  return Fail(absl::UnauthenticatedError("the peer refuses our authentication as malformed"), false);
+  return Fail(absl::UnauthenticatedError("the peer refuses our authentication message as malformed"), false);
 }
 
 AuthHandshake::Step AuthHandshake::Fail(absl::Status status, bool tell_peer) {
@@ -191,7 +195,7 @@ AuthHandshake::Step AuthHandshake::Fail(absl::Status status, bool tell_peer) {
 }
 
 absl::StatusOr<uint64_t> AuthHandshake::SessionId() const {
-  if (state_ != State::kDone) return absl::FailedPreconditionError("the peer has not proven itself");
+  if (state_ != State::kDone) return absl::FailedPreconditionError("no session id: authentication is not complete");
   BATON_ASSIGN_OR_RETURN(const Mac mac, HmacSha256(secret_, Signed(kSessionLabel, transcript_)));
   uint64_t session = 0;
   std::memcpy(&session, mac.data(), sizeof(session));

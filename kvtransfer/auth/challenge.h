@@ -1,4 +1,5 @@
-// Mutual proof that both ends of a new connection hold the same secret, without sending it.
+// Mutual proof that both ends of a new connection hold the same secret, without sending the secret. Pure computation,
+// no I/O. Not thread-safe; one object per connection.
 //
 //   client                                   server
 //   Hello(version, client nonce)       ->
@@ -6,11 +7,9 @@
 //   Proof(HMAC-SHA256(secret, T, client)) ->
 //                                      <-    Accept(HMAC-SHA256(secret, T, server)) | Reject(reason)
 //
-// T is the version and both nonces. Nonces are fresh, so that a recorded exchange proves nothing later; the role is
-// part of what is signed, so that neither proof can be sent back to its maker. The secret should be random (a file of
-// 32 bytes, say): whoever sees an exchange can test guesses of a weak one.
-//
-// Pure computation, no I/O. Not thread-safe; one object per connection.
+// T is the version and both nonces. Fresh nonces make a recorded exchange useless. The MAC covers the role, so a proof
+// cannot be reflected to its sender. The secret should be random, for instance a file of 32 bytes: an eavesdropper can
+// test guesses of a weak secret offline.
 #pragma once
 
 #include <array>
@@ -34,35 +33,36 @@ struct AuthTranscript {
   Nonce server_nonce{};
 };
 
-// INTERNAL if the system has no randomness or cryptography to offer.
+// INTERNAL if OpenSSL has no random bytes or no HMAC-SHA256.
 absl::StatusOr<Nonce> MakeNonce();
 absl::StatusOr<Mac> MakeProof(std::string_view secret, AuthRole role, const AuthTranscript& transcript);
-// In constant time. False also when the proof cannot be computed.
+// Compares in constant time. Returns false if the expected proof cannot be computed.
 bool CheckProof(std::string_view secret, AuthRole role, const AuthTranscript& transcript, const Mac& proof);
 
-// INVALID_ARGUMENT for an empty secret, which would let anyone in.
+// INVALID_ARGUMENT for an empty secret, which would admit any peer.
 absl::Status CheckSecret(std::string_view secret);
 
 // One side of the exchange.
 class AuthHandshake {
  public:
-  // What to do after a message of the peer.
+  // What to do after a message from the peer.
   struct Step {
-    std::string reply;    // send it, unless empty (also when `status` is an error: it tells the peer)
-    absl::Status status;  // an error ends the exchange: UNAUTHENTICATED, or FAILED_PRECONDITION for the version
-    bool done = false;    // the peer has proven itself
+    std::string reply;    // send unless empty; set with an error, too, to tell the peer
+    absl::Status status;  // UNAUTHENTICATED or FAILED_PRECONDITION (version) ends the exchange
+    bool done = false;    // the peer has proven that it holds the secret
   };
 
-  static constexpr size_t kMaxMessageBytes = 256;  // no message of either side is longer
+  static constexpr size_t kMaxMessageBytes = 256;  // limit of every message
 
   AuthHandshake(AuthRole role, std::string secret, uint32_t version);
 
-  // The client's first message. Called once, by the client only.
+  // Returns the client's first message. Called once, by the client only.
   absl::StatusOr<std::string> Start();
 
   Step OnMessage(std::string_view message);
 
-  // A number that both sides know once done, and that cannot be guessed by others: marks the frames of the connection.
+  // Returns a number that both sides know once done and nobody else can guess. Frames of the connection carry this
+  // number.
   absl::StatusOr<uint64_t> SessionId() const;
 
  private:

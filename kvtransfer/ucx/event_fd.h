@@ -1,4 +1,4 @@
-// An eventfd: wakes a thread that polls it.
+// Owns an eventfd, which wakes a thread that polls the descriptor.
 #pragma once
 
 #include <sys/eventfd.h>
@@ -17,9 +17,9 @@ class EventFd {
   EventFd(const EventFd&) = delete;
   EventFd& operator=(const EventFd&) = delete;
 
-  int fd() const { return fd_; }  // -1 if the system had none to give
+  int fd() const { return fd_; }  // -1 if the system call failed
 
-  // Thread-safe. Neither can fail in a way that matters: a full counter is readable, an empty one has nothing to drain.
+  // Thread-safe. Failures are harmless: a full counter is readable, and an empty counter needs no draining.
   void Signal() { static_cast<void>(!eventfd_write(fd_, 1)); }
   void Drain() {
     eventfd_t count = 0;

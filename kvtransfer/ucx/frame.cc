@@ -5,13 +5,14 @@
 
 namespace baton {
 
-static_assert(std::endian::native == std::endian::little, "frames are copied as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "frames are copied as they lie in memory: expected little-endian");
 
 std::optional<FrameHeader> ParseHeader(const void* bytes, size_t size) {
   if (size != sizeof(FrameHeader)) return std::nullopt;
   FrameHeader header;
   std::memcpy(&header, bytes, sizeof(header));
-  if (header.type < FrameType::kIdentity || header.type > FrameType::kLetGo) return std::nullopt;
+  if (header.type < FrameType::kIdentity || header.type > FrameType::kUnmapped) return std::nullopt;
   return header;
 }
 

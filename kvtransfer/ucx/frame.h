@@ -1,22 +1,24 @@
-// What two introduced peers (introduction.h) send each other over UCX: frames, each one active message that fits a
-// single fragment.
+// Frames that two authenticated peers (introduction.h) send each other over UCX. Each frame is one UCX active message
+// that fits a single fragment. Plain structs without conversion: all hosts are little-endian.
 //
-// A frame is a fixed header and a payload. It carries the id of its session, by which the receiver knows its sender,
-// and which nobody else can guess. Frames of one direction are numbered from 0, so that a lost or reordered one is
-// noticed. All hosts are little-endian.
+// A frame is a fixed header and a payload. The receiver knows the sender by the session id, which no third party can
+// guess. Frames of one direction are numbered from 0, so that the receiver notices a lost or reordered frame.
 //
-//   frame        payload                    a                 b
+//   frame        payload                            a                 b
 //   identity     Identity
-//   offer        RegionOffer                                  (payload empty: no shared memory)
-//   ready                                   1: attached
+//   offer        RegionOffer, or empty: no region
+//   ready                                           1: region mapped
 //   heartbeat
-//   message      part of a message          its length        offset of the part
-//   put          bytes                      stream            offset in the region
-//   flush                                   stream            bytes put since the last flush
-//   flushed                                 stream
-//   goodbye      why
+//   message      part of a message                  message length    offset of the part
+//   put          bytes                              stream            offset in the region
+//   flush                                           stream            bytes put since the last flush
+//   flushed                                         stream
+//   goodbye      reason
 //   goodbye-ack
-//   let-go                                  session           (of an earlier connection between the two processes)
+//   unmapped                                        session
+//
+// "unmapped" names the session of an earlier connection of the two processes: its sender has unmapped the receiver's
+// region.
 #pragma once
 
 #include <array>
@@ -40,7 +42,7 @@ enum class FrameType : uint32_t {
   kFlushed,
   kGoodbye,
   kGoodbyeAck,
-  kLetGo,
+  kUnmapped,
 };
 
 struct FrameHeader {
@@ -53,33 +55,33 @@ struct FrameHeader {
 static_assert(sizeof(FrameHeader) == 32 && std::is_trivially_copyable_v<FrameHeader>);
 
 inline constexpr uint32_t kFrameVersion = 2;
-// Payload of one frame: as much as fits UCX's segment (ucx_worker.cc) with the headers. Over tcp larger is faster.
+// Largest payload: with the headers it fits UCX's segment (ucx_worker.cc). Over tcp larger frames are faster.
 inline constexpr size_t kMaxPayloadBytes = 224 << 10;
 inline constexpr size_t kMaxGoodbyeBytes = 512;
 
-// Nothing if `bytes` is not a header of a known type.
+// Returns nullopt if `bytes` is not a header of a known type.
 std::optional<FrameHeader> ParseHeader(const void* bytes, size_t size);
 
-// Who a process is, so that two can find out whether they can share memory and watch each other's life.
+// Identifies a process. Two processes compare identities to find out whether they can share memory.
 struct Identity {
   std::array<char, 40> boot_id{};  // of the running kernel
   uint64_t pid_namespace = 0;
   uint64_t pid = 0;
-  uint64_t start_time = 0;  // of the process, in the kernel's ticks: tells it from a later one with its pid
+  uint64_t start_time = 0;  // of the process, in kernel ticks: detects reuse of the pid
   uint64_t region_bytes = 0;
-  uint64_t shares_memory = 0;  // 1: would use the shared memory path
+  uint64_t shares_memory = 0;  // 1: the process allows the shared memory path
 };
 static_assert(sizeof(Identity) == 80 && std::is_trivially_copyable_v<Identity>);
 
-// Whether two are of one process.
+// Returns whether both identify the same process.
 bool IsSameProcess(const Identity& a, const Identity& b);
 
 std::string_view AsPayload(const Identity& identity);
 std::optional<Identity> ParseIdentity(std::string_view payload);
 
-// Where a process of the same host finds a region (shared_region.h).
+// Location of a region, for processes of the same host (shared_region.h).
 struct RegionOffer {
-  uint64_t fd = 0;  // of the process that offers it
+  uint64_t fd = 0;  // descriptor number in the offering process
   uint64_t device = 0;
   uint64_t inode = 0;
 };

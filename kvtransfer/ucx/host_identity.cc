@@ -25,7 +25,7 @@ uint64_t InodeOf(const char* path) {
   return stat(path, &info) == 0 ? info.st_ino : 0;
 }
 
-// Field 22 of /proc/<pid>/stat. The second field is the program's name in parentheses, which may hold anything.
+// Reads field 22 of /proc/<pid>/stat. Field 2, the program's name in parentheses, may hold any characters.
 uint64_t StartTime(uint64_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
   std::string line;
@@ -59,21 +59,22 @@ absl::Status CheckSameHost(const Identity& ours, const Identity& theirs) {
     return absl::FailedPreconditionError("the peer runs on another host");
   }
   if (ours.pid_namespace != theirs.pid_namespace || ours.pid_namespace == 0 || theirs.start_time == 0) {
-    return absl::FailedPreconditionError("the peer runs in another pid namespace: its death could not be seen");
+    return absl::FailedPreconditionError("the peer runs in another pid namespace, where its death is not visible");
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<ProcessWatch> ProcessWatch::Open(uint64_t pid, uint64_t start_time) {
   if (pid == 0 || pid > static_cast<uint64_t>(std::numeric_limits<pid_t>::max())) {
-    return absl::NotFoundError(absl::StrCat(pid, " is not a process id"));
+    return absl::NotFoundError(absl::StrCat("cannot watch process ", pid, ": not a valid process id"));
   }
   FileDescriptor fd(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)));
   if (!fd.valid()) {
     return absl::NotFoundError(absl::StrCat("cannot watch process ", pid, ": ", std::system_category().message(errno)));
   }
-  // Looked at after the open: if the process is the one that was meant now, the descriptor is that process, too.
-  if (StartTime(pid) != start_time) return absl::NotFoundError(absl::StrCat("process ", pid, " is not the peer"));
+  // Checks the start time after pidfd_open: if it matches now, the descriptor refers to the intended process.
+  if (StartTime(pid) != start_time)
+    return absl::NotFoundError(absl::StrCat("process ", pid, " is not the peer: its start time differs"));
   return ProcessWatch(std::move(fd));
 }
 

@@ -1,4 +1,4 @@
-// Which process we are, whether another one is on the same host, and whether it still lives.
+// Identifies this process, and tells whether another process is on the same host and alive.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 
 namespace baton {
 
-// This process. Fields that the system does not tell are 0; the processes then do not share memory.
+// Returns the identity of this process. A field that the system does not provide is 0; then no memory is shared.
 Identity LocalIdentity();
 
-// OK if memory can be shared with `theirs` and its life can be watched: same kernel, same pid namespace.
+// OK if this process can share memory with `theirs` and watch its life: same kernel, same pid namespace.
 // FAILED_PRECONDITION says what is missing.
 absl::Status CheckSameHost(const Identity& ours, const Identity& theirs);
 
-// A hold on another process of this host: fd() becomes readable once it is dead.
+// Watches another process of this host; fd() becomes readable when the process dies. Owns a pidfd. Not thread-safe.
 class ProcessWatch {
  public:
   // NOT_FOUND if no process has this pid and start time.
   static absl::StatusOr<ProcessWatch> Open(uint64_t pid, uint64_t start_time);
   int fd() const { return fd_.get(); }
-  // All of its threads have ended and its memory is unmapped. Final.
+  // Returns whether all threads have ended and the memory is unmapped. Final once true.
   bool Dead() const;
 
  private:

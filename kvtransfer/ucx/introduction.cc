@@ -18,13 +18,13 @@
 namespace baton {
 namespace {
 
-constexpr size_t kMaxAddressBytes = 16 << 10;  // of a UCX worker; a few hundred are usual
+constexpr size_t kMaxAddressBytes = 16 << 10;  // of a UCX worker address; a few hundred bytes are typical
 constexpr int kBacklog = 64;
 
 std::string ErrnoText(int error) { return std::system_category().message(error); }
 
 absl::Status Broken(const std::string& why) {
-  return absl::UnavailableError(absl::StrCat("the connection broke before the peers knew each other: ", why));
+  return absl::UnavailableError(absl::StrCat("the connection broke during authentication: ", why));
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<Introduction>> Introduction::Connect(const Socket
                                                                     const std::string& secret,
                                                                     std::string worker_address) {
   FileDescriptor socket(::socket(address.get()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket.valid()) return absl::ResourceExhaustedError(absl::StrCat("no socket: ", ErrnoText(errno)));
+  if (!socket.valid()) return absl::ResourceExhaustedError(absl::StrCat("cannot create a socket: ", ErrnoText(errno)));
   if (connect(socket.get(), address.get(), address.bytes) != 0 && errno != EINPROGRESS) {
     return absl::UnavailableError(ErrnoText(errno));
   }
@@ -72,7 +72,7 @@ std::optional<absl::StatusOr<Introduced>> Introduction::Advance() {
 
 void Introduction::Confirm() {
   Queue(worker_address_);
-  // The socket takes it, having little else to do; if not, the peer will find the connection broken and say so.
+  // The message fits the socket's empty buffer. Otherwise the client finds the connection broken and reports that.
   static_cast<void>(Flush().ok());
 }
 
@@ -110,7 +110,7 @@ absl::Status Introduction::Receive() {
     if (in_.size() >= sizeof(bytes)) {
       std::memcpy(&bytes, in_.data(), sizeof(bytes));
       if (bytes > (proven_ ? kMaxAddressBytes : AuthHandshake::kMaxMessageBytes)) {
-        return absl::UnauthenticatedError("what is at the other end does not speak this protocol");
+        return absl::UnauthenticatedError("the peer does not speak this protocol: a message exceeds the length limit");
       }
       if (in_.size() >= sizeof(bytes) + bytes) {
         const std::string message = in_.substr(sizeof(bytes), bytes);

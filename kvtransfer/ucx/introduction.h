@@ -1,20 +1,19 @@
-// The first words of a connection, on a TCP socket of its own: who is there, is it one of us, how is its UCX worker
-// reached.
+// Sets up a connection over a TCP socket of its own: authenticates the peer and exchanges UCX worker addresses. Never
+// blocks; I/O thread only. Owns the socket.
 //
 //   client                                server
 //   Hello                            ->                        AuthHandshake (auth/challenge.h)
 //                                    <-   Challenge
 //   Proof                            ->
 //                                    <-   Accept | Reject
-//   worker address                   ->                        the server expects the session's frames from here on
-//                                    <-   worker address       the client may send them
+//   worker address                   ->                        the server now accepts the session's frames
+//                                    <-   worker address       the client may now send frames
 //
-// Each message is preceded by its length in 4 bytes. UCX could listen by itself, but its listener takes the process
-// down when what it receives is malformed. This keeps strangers from becoming peers, but not from UCX: it opens
-// ports of its own on the network device it uses, and what arrives there, remote writes included, it does not
-// authenticate. Only trusted hosts may reach those ports.
+// A 4-byte length precedes each message.
 //
-// Never blocks; I/O thread only. Owns the socket.
+// Why not UCX's own listener: malformed input makes it abort the process. Authentication here does not protect UCX's
+// own ports. UCX opens ports on its network device and authenticates nothing that arrives there, remote writes
+// included. Only trusted hosts may reach those ports.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +30,7 @@
 
 namespace baton {
 
-// A peer that holds the secret.
+// An authenticated peer.
 struct Introduced {
   uint64_t session = 0;
   std::string worker_address;
@@ -44,14 +43,14 @@ class Introduction {
   static std::unique_ptr<Introduction> Accept(FileDescriptor socket, const std::string& secret,
                                               std::string worker_address);
 
-  // Watch it for reading and writing, edge-triggered, and call Advance then.
+  // Poll fd() for reading and writing, edge-triggered, and call Advance on every event.
   int fd() const { return socket_.get(); }
 
-  // Goes as far as it can without waiting. Nothing while there is more to wait for; else how it ended, once:
-  // UNAVAILABLE if nobody is there or the connection broke, UNAUTHENTICATED, FAILED_PRECONDITION for another version.
+  // Does all steps that are possible without waiting. Returns nullopt while more input is needed, then the result once:
+  // UNAVAILABLE (no answer, or the connection broke), UNAUTHENTICATED, or FAILED_PRECONDITION (version).
   std::optional<absl::StatusOr<Introduced>> Advance();
 
-  // The server's last word: frames of the session are expected.
+  // Sends the server's worker address: the client may send frames from now on.
   void Confirm();
 
  private:
@@ -65,7 +64,7 @@ class Introduction {
 
   const AuthRole role_;
   const FileDescriptor socket_;
-  const std::string worker_address_;  // ours
+  const std::string worker_address_;  // of this process
   AuthHandshake handshake_;
   bool connecting_ = false;
   bool proven_ = false;
@@ -74,16 +73,16 @@ class Introduction {
   std::string out_;
 };
 
-// Listens for introductions.
+// Listens for connections. Owns the socket. I/O thread only.
 class IntroductionListener {
  public:
-  // UNAVAILABLE, naming the address, if it cannot be bound.
+  // UNAVAILABLE names the address if it cannot be bound.
   static absl::StatusOr<std::unique_ptr<IntroductionListener>> Listen(const std::string& address);
 
   int fd() const { return socket_.get(); }
   const SocketAddress& bound() const { return bound_; }
 
-  // The next connection; nothing if none waits.
+  // Returns the next pending connection, or nullopt.
   std::optional<FileDescriptor> Accept();
 
  private:

@@ -21,7 +21,7 @@ absl::Status Poller::Add(int fd, Trigger trigger) {
   epoll_event event{.events = EPOLLIN, .data = {}};
   if (trigger == Trigger::kEdge) event.events = EPOLLIN | EPOLLOUT | EPOLLET;
   if (epoll_ctl(fd_, EPOLL_CTL_ADD, fd, &event) != 0) {
-    return absl::InternalError("cannot poll a descriptor: " + std::system_category().message(errno));
+    return absl::InternalError("cannot add a descriptor to epoll: " + std::system_category().message(errno));
   }
   return absl::OkStatus();
 }

@@ -1,4 +1,4 @@
-// Where an I/O thread sleeps: an epoll set. Not thread-safe.
+// An epoll set on which an I/O thread sleeps. Not thread-safe.
 #pragma once
 
 #include "absl/status/status.h"
@@ -13,12 +13,12 @@ class Poller {
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
-  // Until it is closed. Level: awake as long as it is readable. Edge: awake once each time it becomes readable or
-  // writable.
+  // Watches `fd` until it is closed. kLevel wakes the thread as long as `fd` is readable. kEdge wakes the thread once
+  // each time `fd` becomes readable or writable.
   enum class Trigger { kLevel, kEdge };
   absl::Status Add(int fd, Trigger trigger);
 
-  // Returns when a descriptor is ready or at `deadline`, whichever is first.
+  // Waits until a descriptor is ready or `deadline` has passed.
   void WaitUntil(SteadyTime deadline);
 
  private:

@@ -8,9 +8,9 @@
 namespace baton {
 namespace {
 
-// Of one peer. A long prompt on a large model has up to a million (8192 pages, 128 layers); more than one may wait.
+// Limit per peer. A long prompt on a large model has up to a million pieces (8192 pages, 128 layers); several may wait.
 constexpr size_t kMaxWaitingItems = 1 << 24;
-constexpr size_t kPumpBytes = 1 << 20;  // in one go: well under a millisecond
+constexpr size_t kPumpBytes = 1 << 20;  // per call: well under a millisecond
 constexpr size_t kMaxShmPutBytes = 256 << 10;
 
 }  // namespace
@@ -20,13 +20,13 @@ void PutQueue::Put(StreamId stream_id, std::span<const PutPiece> pieces) {
   for (const PutPiece& piece : pieces) {
     if (!stream.error.ok()) return;
     if (piece.bytes > region_bytes_ || piece.remote_offset > region_bytes_ - piece.bytes) {
-      stream.error = absl::OutOfRangeError(absl::StrCat("put of [", piece.remote_offset, ", +", piece.bytes,
-                                                        ") into a region of ", region_bytes_, " bytes"));
+      stream.error = absl::OutOfRangeError(absl::StrCat("put to [", piece.remote_offset, ", +", piece.bytes,
+                                                        ") is outside the peer's region of ", region_bytes_, " bytes"));
     } else if (waiting_items_ >= kMaxWaitingItems) {
-      stream.error =
-          absl::ResourceExhaustedError(absl::StrCat("more than ", kMaxWaitingItems, " puts wait for the peer"));
+      stream.error = absl::ResourceExhaustedError(
+          absl::StrCat("the put queue of the peer is full, expected at most ", kMaxWaitingItems, " waiting puts"));
     } else {
-      Wait(stream, {.stream = stream_id, .piece = piece, .flush = nullptr});
+      Enqueue(stream, {.stream = stream_id, .piece = piece, .flush = nullptr});
     }
   }
 }
@@ -34,10 +34,10 @@ void PutQueue::Put(StreamId stream_id, std::span<const PutPiece> pieces) {
 void PutQueue::Flush(StreamId stream_id, FlushDone done) {
   Item flush{.stream = stream_id, .piece = {}, .flush = std::move(done)};
   if (given_up_) return flushing_.push_back(std::move(flush));
-  Wait(streams_[stream_id], std::move(flush));
+  Enqueue(streams_[stream_id], std::move(flush));
 }
 
-void PutQueue::Wait(Stream& stream, Item item) {
+void PutQueue::Enqueue(Stream& stream, Item item) {
   if (stream.waiting.empty()) turns_.push_back(item.stream);
   stream.waiting.push_back(std::move(item));
   ++waiting_items_;
@@ -52,7 +52,7 @@ bool PutQueue::Pump() {
     while (!stream.waiting.empty() && turn_left_ > 0 && budget > 0) {
       const size_t allowed = std::min(budget, turn_left_);
       size_t left = allowed;
-      if (!PumpFront(stream, left)) return worked;  // it keeps what is left of its turn
+      if (!PumpFront(stream, left)) return worked;  // the stream keeps the rest of its turn
       budget -= allowed - left;
       turn_left_ -= allowed - left;
       worked = true;
@@ -72,13 +72,13 @@ bool PutQueue::Pump() {
 bool PutQueue::PumpFront(Stream& stream, size_t& budget) {
   Item& item = stream.waiting.front();
   if (!(item.flush != nullptr ? PumpFlush(stream, item) : PumpPiece(stream, item, budget))) return false;
-  if (item.piece.bytes > 0) return true;  // a part of it
+  if (item.piece.bytes > 0) return true;  // the piece is not finished
   stream.waiting.pop_front();
   --waiting_items_;
   return true;
 }
 
-// Sends the next part of a piece; false if too much is under way.
+// Sends the next part of a piece. Returns false if the channel cannot take more now.
 bool PutQueue::PumpPiece(Stream& stream, Item& item, size_t& budget) {
   PutPiece& piece = item.piece;
   const size_t bytes = std::min<size_t>({piece.bytes, budget, shm_.has_value() ? kMaxShmPutBytes : kMaxPayloadBytes});

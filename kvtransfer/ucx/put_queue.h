@@ -1,11 +1,10 @@
-// The puts to one peer: waiting, under way, and the flushes behind them.
+// Queues puts and flushes to one peer. I/O thread only.
 //
-// Puts and flushes of a stream are worked off in order, streams in turns, and all of it a bounded part at a time
-// (Pump): a long put keeps neither heartbeats nor other streams or peers waiting. Two data paths:
-//   tcp   pieces travel as frames and the receiver writes them; a frame is copied as it leaves. A flush is a frame
-//         after them, and its answer.
-//   shm   pieces are copied into the peer's mapped region (PeerRegion); a flush has nothing to wait for.
-// I/O thread only.
+// The queue processes items of a stream in order and streams in turns. Pump does a bounded amount of work, so that a
+// long put does not delay heartbeats, other streams or other peers. Two data paths:
+//   tcp   a put travels as frames, and the receiver writes the bytes. UCX copies a frame when it is sent. A flush is a
+//         frame after the puts, and the peer's answer.
+//   shm   a put is copied into the peer's mapped region (PeerRegion). A flush completes at once.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +28,7 @@ class PutQueue {
 
   explicit PutQueue(UcxChannel* channel) : channel_(channel) {}
 
-  // Before the first put.
+  // Call before the first put.
   void UseSharedMemory(PeerRegion region) { shm_ = std::move(region); }
   bool uses_shared_memory() const { return shm_.has_value(); }
   void set_region_bytes(uint64_t bytes) { region_bytes_ = bytes; }
@@ -37,39 +36,40 @@ class PutQueue {
   void Put(StreamId stream, std::span<const PutPiece> pieces);
   void Flush(StreamId stream, FlushDone done);
 
-  // Does a part of what is waiting; true if it did anything.
+  // Does a bounded part of the waiting work. Returns true if anything was done.
   bool Pump();
-  // While there is nothing else to do: makes later puts faster. True if it did anything.
+  // Call when idle: prefaults the peer's region to speed up later puts. Returns true if anything was done.
   bool Prepare() { return !given_up_ && shm_.has_value() && shm_->Prefault(); }
 
-  // The peer says that everything of `stream` before its oldest flush has landed. False if no such flush was asked for.
+  // Handles the peer's answer to the oldest flush: all puts of `stream` before it have landed. Returns false if no such
+  // flush is pending.
   bool OnFlushed(StreamId stream);
 
-  // The peer is given up: nothing that waits will be put. Flushes, also later ones, wait for FailFlushes.
+  // The peer is given up: drops all waiting puts. Pending and later flushes wait for FailFlushes.
   void Stop();
-  // After Stop: unmaps the peer's region. Nothing reads local memory or writes to the region any more.
-  void LetGo() { shm_.reset(); }
-  // Calls what waits for a flush.
+  // After Stop: unmaps the peer's region. From now on the queue neither reads local memory nor writes to the region.
+  void Unmap() { shm_.reset(); }
+  // Completes all pending flushes with `why`.
   void FailFlushes(const absl::Status& why);
 
  private:
-  // Of one stream before it is the next one's turn.
+  // Bytes of one stream before the next stream's turn.
   static constexpr size_t kTurnBytes = 2 * kMaxPayloadBytes;
 
   struct Item {
     StreamId stream = 0;
     PutPiece piece;
-    FlushDone flush;  // set: the item is a flush
+    FlushDone flush;  // if set, the item is a flush
   };
   struct Stream {
     std::deque<Item> waiting;
-    int flushing = 0;         // asked of the peer
-    uint64_t bytes_sent = 0;  // since the last flush
-    absl::Status error;       // of a piece that was not taken
+    int flushing = 0;         // flushes sent and not answered
+    uint64_t bytes_sent = 0;  // bytes since the last flush
+    absl::Status error;       // set if a put was refused
   };
 
-  void Wait(Stream& stream, Item item);
-  // These return false when too much is under way already.
+  void Enqueue(Stream& stream, Item item);
+  // These functions return false if the channel cannot take more now.
   bool PumpFront(Stream& stream, size_t& budget);
   bool PumpPiece(Stream& stream, Item& item, size_t& budget);
   bool PumpFlush(Stream& stream, Item& item);
@@ -78,10 +78,10 @@ class PutQueue {
   UcxChannel* const channel_;
   std::optional<PeerRegion> shm_;
   uint64_t region_bytes_ = 0;
-  std::deque<StreamId> turns_;     // of the streams with something that waits
-  size_t turn_left_ = kTurnBytes;  // of the first one's
+  std::deque<StreamId> turns_;     // streams with waiting items
+  size_t turn_left_ = kTurnBytes;  // bytes left of the first stream's turn
   size_t waiting_items_ = 0;
-  std::deque<Item> flushing_;  // tcp: flushes that the peer has not answered; after Stop: all there are
+  std::deque<Item> flushing_;  // tcp: flushes that the peer has not answered; after Stop: all flushes
   bool given_up_ = false;
   std::map<StreamId, Stream> streams_;
 };

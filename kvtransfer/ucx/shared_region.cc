@@ -19,8 +19,8 @@ namespace baton {
 namespace {
 
 absl::Status NoMemory(size_t bytes, const char* call) {
-  return absl::ResourceExhaustedError(
-      absl::StrCat("no shared memory of ", bytes, " bytes: ", call, ": ", std::system_category().message(errno)));
+  return absl::ResourceExhaustedError(absl::StrCat("cannot allocate ", bytes, " bytes of shared memory: ", call, ": ",
+                                                   std::system_category().message(errno)));
 }
 
 }  // namespace
@@ -36,11 +36,11 @@ Mapping::~Mapping() {
 }
 
 absl::StatusOr<SharedRegion> SharedRegion::Allocate(size_t bytes) {
-  if (bytes == 0) return absl::InvalidArgumentError("a region of 0 bytes was asked for");
+  if (bytes == 0) return absl::InvalidArgumentError("cannot allocate a region of 0 bytes, expected at least 1");
   FileDescriptor fd(memfd_create("baton-region", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return NoMemory(bytes, "memfd_create");
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) return NoMemory(bytes, "ftruncate");
-  // A peer that shrank the region would kill this process at its next access.
+  // Seals the size: if a peer shrank the region, the next access here would raise SIGBUS.
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return NoMemory(bytes, "fcntl");
   BATON_ASSIGN_OR_RETURN(Mapping mapping, Mapping::Map(fd.get(), bytes));
   struct stat info{};
@@ -56,11 +56,11 @@ absl::StatusOr<PeerRegion> PeerRegion::Map(pid_t pid, const RegionOffer& offer, 
     return absl::FailedPreconditionError(
         absl::StrCat("cannot open the peer's memory ", path, ": ", std::system_category().message(errno)));
   }
-  // The process may have ended, and another one may have its pid: the inode proves that the memory is the peer's.
+  // The process may have ended and its pid may be reused. The inode proves that the memory is the peer's.
   struct stat info{};
-  const bool is_it = fstat(fd.get(), &info) == 0 && info.st_dev == offer.device && info.st_ino == offer.inode &&
-                     static_cast<uint64_t>(info.st_size) == bytes;
-  if (!is_it) return absl::FailedPreconditionError(absl::StrCat(path, " is not the memory that the peer offered"));
+  const bool is_offered = fstat(fd.get(), &info) == 0 && info.st_dev == offer.device && info.st_ino == offer.inode &&
+                          static_cast<uint64_t>(info.st_size) == bytes;
+  if (!is_offered) return absl::FailedPreconditionError(absl::StrCat(path, " is not the memory that the peer offered"));
   BATON_ASSIGN_OR_RETURN(Mapping mapping, Mapping::Map(fd.get(), bytes));
   return PeerRegion(std::move(mapping));
 }
@@ -75,11 +75,12 @@ bool PeerRegion::Prefault() {
   const size_t bytes = std::min(kSlice, mapping_.bytes() - prefaulted_);
   std::byte* const slice = mapping_.data() + prefaulted_;
   const auto machine_page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  std::vector<unsigned char> there((bytes + machine_page - 1) / machine_page);
-  const bool all_there = mincore(slice, bytes, there.data()) == 0 &&
-                         std::all_of(there.begin(), there.end(), [](unsigned char page) { return (page & 1) != 0; });
-  // Where the kernel cannot populate, or the owner has not taken the memory, puts map it.
-  const bool done = all_there && madvise(slice, bytes, MADV_POPULATE_WRITE) == 0;
+  std::vector<unsigned char> resident((bytes + machine_page - 1) / machine_page);
+  const bool all_resident =
+      mincore(slice, bytes, resident.data()) == 0 &&
+      std::all_of(resident.begin(), resident.end(), [](unsigned char page) { return (page & 1) != 0; });
+  // If the kernel lacks MADV_POPULATE_WRITE, or the owner has not touched the memory, each put maps its pages.
+  const bool done = all_resident && madvise(slice, bytes, MADV_POPULATE_WRITE) == 0;
   prefaulted_ = done ? prefaulted_ + bytes : mapping_.bytes();
   return true;
 }

@@ -1,9 +1,11 @@
-// Memory that processes of one host share: a region of ours, and a peer's region mapped into this process.
+// Memory shared by processes of one host: a region of this process, and a peer's region mapped into this process.
 //
-// A region is a memfd: memory behind a descriptor, with no name in any file system. So no way of dying leaves anything
-// behind, and the size of /dev/shm does not matter. A peer opens the descriptor through /proc/<pid>/fd; the kernel lets
-// processes of the same user and pid namespace do that. UCX's own shared memory fills a named file before it removes
-// the name: a process killed meanwhile leaves the file, with all its memory, until somebody deletes it.
+// A region is a memfd: memory behind a descriptor, without a name in any file system. No kind of death leaves memory
+// behind, and the size of /dev/shm does not matter. A peer opens the descriptor through /proc/<pid>/fd. The kernel
+// permits that to processes of the same user and pid namespace.
+//
+// Why not UCX's shared memory: UCX fills a named file before it removes the name. A process killed in between leaves
+// the file with all its memory.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +22,7 @@
 
 namespace baton {
 
-// Owns one mapping and unmaps it when destroyed. Moves leave the source empty.
+// Owns a mapping and unmaps it when destroyed. A moved-from Mapping is empty. Not thread-safe.
 class Mapping {
  public:
   // Maps `bytes` of `fd`, shared and writable. RESOURCE_EXHAUSTED names the bytes.
@@ -45,36 +47,36 @@ class Mapping {
   size_t bytes_ = 0;
 };
 
-// A region of this process, zeroed. The kernel makes its memory as it is first touched.
+// A zeroed region of this process. The kernel provides memory on the first access to each page.
 class SharedRegion {
  public:
   // RESOURCE_EXHAUSTED names the bytes.
   static absl::StatusOr<SharedRegion> Allocate(size_t bytes);
 
   TransportMemory memory() const { return {.data = mapping_.data(), .bytes = mapping_.bytes()}; }
-  // Where peers find the region.
+  // Tells peers where the region is.
   RegionOffer offer() const { return offer_; }
 
  private:
   SharedRegion(FileDescriptor fd, Mapping mapping, const RegionOffer& offer)
       : fd_(std::move(fd)), mapping_(std::move(mapping)), offer_(offer) {}
-  FileDescriptor fd_;  // stays open for peers
+  FileDescriptor fd_;  // stays open, because peers open it through /proc
   Mapping mapping_;
   RegionOffer offer_;
 };
 
-// A peer's region. A put is done when Put returns, also while the peer is stopped or dead. I/O thread only.
+// A peer's region. A put is complete when Put returns, even if the peer is stopped or dead. I/O thread only.
 class PeerRegion {
  public:
-  // FAILED_PRECONDITION, with the reason, if this process may not open the region of process `pid` or finds other
-  // memory there.
+  // Maps the offered region of process `pid`. FAILED_PRECONDITION gives the reason: this process may not open the
+  // memory, or the memory is not the offered region.
   static absl::StatusOr<PeerRegion> Map(pid_t pid, const RegionOffer& offer, size_t bytes);
 
-  // The range lies within the region.
+  // Copies `bytes` bytes to `offset`. The range must lie within the region.
   void Put(uint64_t offset, const std::byte* local, size_t bytes);
 
-  // Maps a slice of the region ahead of use, if its owner has taken that memory: otherwise the first put to each
-  // machine page costs a page fault. False when nothing is left to do.
+  // Maps the next slice of the region ahead of use, if the owner has backed it with memory. Otherwise the first put to
+  // each page costs a page fault. Returns false when nothing is left to do.
   bool Prefault();
 
  private:

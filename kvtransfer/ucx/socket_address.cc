@@ -17,7 +17,7 @@
 namespace baton {
 namespace {
 
-// Of the same family.
+// Both must be of the same address family.
 bool SameHost(const sockaddr& a, const SocketAddress& b) {
   if (a.sa_family == AF_INET6) {
     return std::memcmp(&reinterpret_cast<const sockaddr_in6&>(a).sin6_addr,
@@ -86,15 +86,15 @@ std::string PeerName(int socket) {
 absl::StatusOr<std::string> DeviceOf(const SocketAddress& address) {
   if (address.IsAnyHost()) return "";
   ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return absl::UnavailableError("the network devices of this host cannot be listed");
+  if (getifaddrs(&all) != 0) return absl::UnavailableError("cannot list the network devices of this host");
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(all, &freeifaddrs);
   for (const ifaddrs* entry = all; entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != address.storage.ss_family) continue;
-    // All of 127.0.0.0/8 is the loopback device's, whatever the address it has.
+    // The loopback device has all of 127.0.0.0/8, whatever address it lists.
     const bool both_loopback = address.IsLoopback() && (entry->ifa_flags & IFF_LOOPBACK) != 0;
     if (!both_loopback && !SameHost(*entry->ifa_addr, address)) continue;
     const std::string name = entry->ifa_name;
-    return name.substr(0, name.find(':'));  // without an address's label, as in eth0:1
+    return name.substr(0, name.find(':'));  // without the label of an address, as in "eth0:1"
   }
   return absl::NotFoundError(absl::StrCat("no network device of this host has the address ", address.ToString()));
 }

@@ -1,4 +1,4 @@
-// Socket addresses from and to "host:port".
+// Converts between socket addresses and "host:port".
 #pragma once
 
 #include <sys/socket.h>
@@ -21,14 +21,15 @@ struct SocketAddress {
   bool IsLoopback() const;  // 127.0.0.0/8 or ::1
 };
 
-// The first address that `address`, host:port, stands for. `numeric_only`: UNAVAILABLE at once for a name. Otherwise it
-// may wait for a name server. INVALID_ARGUMENT if it is not host:port; UNAVAILABLE if the name has no address.
+// Resolves `address`, host:port, to its first socket address. INVALID_ARGUMENT if it is not host:port; UNAVAILABLE if
+// the name has no address. May wait for a name server, unless `numeric_only`: then a name is UNAVAILABLE at once.
 absl::StatusOr<SocketAddress> ResolveAddress(const std::string& address, bool numeric_only);
 
-// Who is at the other end of a connected socket; "unknown" if that is not to be found out.
+// Returns the address of the peer of a connected socket, or "unknown".
 std::string PeerName(int socket);
 
-// The name of this host's network device that has `address`; empty if it stands for all. NOT_FOUND if none has it.
+// Returns the name of this host's network device that has `address`; empty for an address that means all devices.
+// NOT_FOUND if no device has the address.
 absl::StatusOr<std::string> DeviceOf(const SocketAddress& address);
 
 }  // namespace baton

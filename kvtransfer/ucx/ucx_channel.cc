@@ -18,7 +18,8 @@ absl::StatusOr<std::unique_ptr<UcxChannel>> UcxChannel::Create(ucp_worker_h work
   params.err_handler.cb = &UcxChannel::OnError;
   params.err_handler.arg = channel.get();
   const ucs_status_t status = ucp_ep_create(worker, &params, &channel->endpoint_);
-  if (status != UCS_OK) return UcxError(status, "creating the UCX endpoint to a peer (another network device?)");
+  if (status != UCS_OK)
+    return UcxError(status, "cannot create the UCX endpoint to a peer (on another network device?)");
   return channel;
 }
 
@@ -28,7 +29,7 @@ void UcxChannel::OnError(void* arg, ucp_ep_h /*endpoint*/, ucs_status_t status) 
 
 void UcxChannel::Fail(ucs_status_t status) {
   if (failure_.ok()) {
-    failure_ = absl::UnavailableError(std::string("the connection is lost: ") + ucs_status_string(status));
+    failure_ = absl::UnavailableError(std::string("the connection to the peer is lost: ") + ucs_status_string(status));
   }
 }
 
@@ -117,7 +118,7 @@ void UcxChannel::Close() {
   params.flags = UCP_EP_CLOSE_FLAG_FORCE;
   params.cb.send = &UcxChannel::OnClosed;
   params.user_data = this;
-  // An error means that the endpoint is gone already.
+  // An error means that the endpoint is already gone.
   if (!UCS_PTR_IS_PTR(ucp_ep_close_nbx(endpoint_, &params))) closed_ = true;
 }
 

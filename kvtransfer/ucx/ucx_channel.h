@@ -1,13 +1,14 @@
-// The way to one peer: a UCX endpoint over tcp that reports when the peer is lost, and the frames sent on it.
+// Sends frames to one peer through a UCX endpoint over tcp, and reports when the connection is lost. I/O thread only.
 //
-// Frames leave in the order of the calls, each at once or not at all: what the connection does not take waits here
-// until Pump. So UCX never holds a frame back nor reads our memory later; and it never exchanges addresses with the
-// peer
-// ("wireup"), in the midst of which UCX 1.13 aborts the process if the peer ends. For the same reason the endpoint only
-// sends: what the peer sends comes through an endpoint of its own, to another worker of ours (UcxNode). UCX would join
-// the two into one connection, and aborts if that ends too early.
+// Frames leave in the order of the calls. UCX takes a frame at once or not at all; frames that it does not take wait
+// here until Pump. The reasons:
+//   - UCX never holds a frame back and never reads our memory later.
+//   - UCX never exchanges addresses with the peer ("wireup"). UCX 1.13 aborts the process if a peer ends during wireup.
 //
-// I/O thread only. Close must not be called from a UCX callback; the object may be destroyed once drained().
+// The endpoint only sends. The peer sends through an endpoint of its own, to another UCX worker of ours (UcxNode). With
+// one worker UCX would join both into one connection, and abort if that connection ends too early.
+//
+// Close must not be called from a UCX callback. The object may be destroyed once drained().
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -25,11 +26,11 @@
 
 namespace baton {
 
-inline constexpr unsigned kFrameHandlerId = 1;  // of our active messages
+inline constexpr unsigned kFrameHandlerId = 1;  // UCX active message id of all frames
 
 class UcxChannel {
  public:
-  // Starts connecting to the worker that `worker_address` describes; frames carry `session`.
+  // Starts to connect to the worker at `worker_address`. Frames carry `session`.
   static absl::StatusOr<std::unique_ptr<UcxChannel>> Create(ucp_worker_h worker, const std::string& worker_address,
                                                             uint64_t session);
   UcxChannel(const UcxChannel&) = delete;
@@ -38,33 +39,34 @@ class UcxChannel {
   uint64_t session() const { return session_; }
 
   void Send(FrameType type, std::string payload = "", uint64_t a = 0, uint64_t b = 0);
-  // `message` in as many frames as it takes.
+  // Sends `message` in as many frames as needed.
   void SendMessage(std::string message);
-  // False if it cannot leave now, or other frames wait: try again after Pump. At most kMaxPayloadBytes.
+  // Sends a put of at most kMaxPayloadBytes. Returns false if UCX does not take it now or other frames wait: retry
+  // after Pump.
   bool SendPut(uint64_t stream, uint64_t offset, const std::byte* local, size_t bytes);
-  // Unless frames wait: the peer will hear from us as soon as it can.
+  // Sends a heartbeat unless frames wait: any frame proves that this process is alive.
   void SendHeartbeat();
 
-  // Sends what waits, as far as it can leave now. True if anything left.
+  // Sends waiting frames while UCX takes them. Returns true if any was sent.
   bool Pump();
-  // Waiting to be sent.
+  // Payload bytes of waiting frames.
   size_t queued_bytes() const { return queued_bytes_; }
   bool idle() const { return waiting_.empty(); }
-  // Forgets the messages, flushes and answers to flushes that wait: what is sent next is a farewell.
+  // Drops waiting messages, flushes and answers to flushes. Only the goodbye follows.
   void DropQueued();
 
   // OK until the connection is lost.
   const absl::Status& failure() const { return failure_; }
   bool failed() const { return !failure_.ok(); }
 
-  // Ends the connection at once. What waits is dropped; drained() follows soon.
+  // Closes the connection at once and drops waiting frames; drained() follows soon.
   void Close();
   bool closing() const { return closing_; }
-  // Closed, and nothing of ours is used by UCX any more.
+  // Returns whether the connection is closed and UCX uses none of our memory.
   bool drained() const { return closed_; }
 
  private:
-  // A frame that waits: `bytes` of `payload` from `offset`.
+  // A waiting frame: `bytes` bytes of `payload` from `offset`.
   struct Frame {
     FrameHeader header;
     std::shared_ptr<const std::string> payload;
@@ -78,7 +80,7 @@ class UcxChannel {
   static void OnClosed(void* request, ucs_status_t status, void* channel);
 
   void Queue(Frame frame);
-  // False if the connection has no room, or is not there yet.
+  // Returns false if the connection has no room or is not established.
   bool TrySend(FrameHeader header, const void* data, size_t bytes);
   void Fail(ucs_status_t status);
 

@@ -14,19 +14,20 @@
 namespace baton {
 namespace {
 
-constexpr int kMaxStrangers = 64;   // accepted connections that have not proven to hold the secret, at a time
-constexpr size_t kMaxLookups = 16;  // of names, at a time
-constexpr size_t kMaxLetGo = 1024;
+constexpr int kMaxUnauthenticated = 64;  // accepted connections at a time
+constexpr size_t kMaxLookups = 16;       // concurrent name lookups
+constexpr size_t kMaxUnmapped = 1024;
 constexpr int kProgressBatch = 64;
-constexpr int kBusyRounds = 16;  // rounds of work between looks at the descriptors
+constexpr int kBusyRounds = 16;  // rounds of work between two checks of the descriptors
 constexpr absl::Duration kCloseTimeout = absl::Seconds(1);
 constexpr absl::Duration kCloseStep = absl::Milliseconds(20);
 
 absl::StatusOr<std::string> AdvertisedAddress(const TransportOptions& options, const SocketAddress& bound) {
   if (options.advertise_address.empty()) {
     if (!bound.IsAnyHost()) return bound.ToString();
-    return absl::InvalidArgumentError(absl::StrCat("listening on every address (", options.listen_address,
-                                                   ") needs an advertise_address that peers can connect to"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("listen_address ", options.listen_address,
+                     " binds every address: expected an advertise_address that peers can connect to"));
   }
   BATON_ASSIGN_OR_RETURN(const HostPort advertised, ParseHostPort(options.advertise_address));
   if (advertised.port != 0) return options.advertise_address;
@@ -34,7 +35,7 @@ absl::StatusOr<std::string> AdvertisedAddress(const TransportOptions& options, c
   return absl::StrCat(host, ":", bound.port());
 }
 
-// The device whose address peers use, if they use one.
+// Returns the device of local_host, else of the listener; empty for all devices.
 absl::StatusOr<std::string> NetworkDevice(const TransportOptions& options, const IntroductionListener* listener) {
   if (!options.local_host.empty()) {
     const bool v6 = options.local_host.find(':') != std::string::npos;
@@ -70,7 +71,7 @@ absl::StatusOr<std::unique_ptr<UcxNode>> UcxNode::Create(const TransportOptions&
   handler.cb = &UcxNode::OnFrame;
   handler.arg = node.get();
   const ucs_status_t status = ucp_worker_set_am_recv_handler(node->incoming_->handle(), &handler);
-  if (status != UCS_OK) return UcxError(status, "setting the UCX message handler");
+  if (status != UCS_OK) return UcxError(status, "cannot set the UCX message handler");
   return node;
 }
 
@@ -88,14 +89,15 @@ UcxNode::~UcxNode() {
 }
 
 absl::StatusOr<TransportMemory> UcxNode::AllocateRegion(size_t bytes) {
-  if (thread_.joinable()) return absl::FailedPreconditionError("regions must be allocated before the transport starts");
+  if (thread_.joinable())
+    return absl::FailedPreconditionError("cannot allocate a region after Start: expected the call before");
   BATON_ASSIGN_OR_RETURN(SharedRegion region, SharedRegion::Allocate(bytes));
   regions_.push_back(std::move(region));
   return regions_.back().memory();
 }
 
 absl::Status UcxNode::Start(TransportEvents* events) {
-  if (thread_.joinable()) return absl::FailedPreconditionError("the transport was started before");
+  if (thread_.joinable()) return absl::FailedPreconditionError("cannot start the transport twice");
   Identity identity = LocalIdentity();
   const SharedRegion* const region = regions_.empty() ? nullptr : regions_.data();
   identity.region_bytes = region == nullptr ? 0 : region->memory().bytes;
@@ -116,19 +118,19 @@ absl::Status UcxNode::Start(TransportEvents* events) {
               path_names_[peer] = std::move(name);
             }
           },
-      .let_go =
+      .unmapped =
           [this](const Identity& process, uint64_t session) {
-            if (let_go_.size() == kMaxLetGo) let_go_.erase(let_go_.begin());
-            let_go_.push_back({process, session});
+            if (unmapped_.size() == kMaxUnmapped) unmapped_.erase(unmapped_.begin());
+            unmapped_.push_back({process, session});
           },
-      .let_go_heard =
+      .unmapped_is_known =
           [this](uint64_t session) {
-            std::erase_if(let_go_, [&](const LetGo& one) { return one.session == session; });
+            std::erase_if(unmapped_, [&](const Unmapped& notice) { return notice.session == session; });
           },
-      .peer_let_go =
+      .peer_unmapped =
           [this](const Identity& process, uint64_t session) {
             const auto it = by_session_.find(session);
-            if (it != by_session_.end() && it->second->IsOf(process)) it->second->OnLetGo();
+            if (it != by_session_.end() && it->second->IsOf(process)) it->second->OnUnmapped();
           },
   });
   stalls_.emplace(options_.heartbeat_interval, SteadyClock::now());
@@ -148,13 +150,13 @@ void UcxNode::Run() {
   CloseAll();
 }
 
-// Takes leave of everybody and waits, not for long, until UCX has let go of everything.
+// Says goodbye to all peers and waits up to kCloseTimeout until UCX has released everything.
 void UcxNode::CloseAll() {
   context_->events = nullptr;
   tasks_->Close();
   listener_.reset();
   pending_.clear();
-  for (const auto& [id, peer] : peers_) peer->Leave(absl::CancelledError("the transport ends"));
+  for (const auto& [id, peer] : peers_) peer->Leave(absl::CancelledError("the transport is closing"));
   const auto advance_until = [this](SteadyTime deadline, const auto& done) {
     while (!done() && SteadyClock::now() < deadline) {
       if (!RunOnce()) SleepUntil(SteadyClock::now() + kCloseStep);
@@ -191,7 +193,7 @@ void UcxNode::Tick() {
   const SteadyTime now = SteadyClock::now();
   const absl::Duration stall = stalls_->Tick(now);
   for (const auto& [id, peer] : peers_) peer->Tick(now, stall);
-  TellWhatWasLetGo();
+  SendUnmapped();
   check_descriptors_ = true;
   Post(options_.heartbeat_interval, [this] { Tick(); });
 }
@@ -217,13 +219,13 @@ bool UcxNode::AdvancePeers() {
   return worked;
 }
 
-void UcxNode::TellWhatWasLetGo() {
-  std::erase_if(let_go_, [this](const LetGo& one) {
+void UcxNode::SendUnmapped() {
+  std::erase_if(unmapped_, [this](const Unmapped& notice) {
     const auto it = std::find_if(peers_.begin(), peers_.end(), [&](const auto& entry) {
-      return entry.second->open() && entry.second->IsOf(one.process);
+      return entry.second->open() && entry.second->IsOf(notice.process);
     });
     if (it == peers_.end()) return false;
-    it->second->SendLetGo(one.session);
+    it->second->SendUnmapped(notice.session);
     return true;
   });
 }
@@ -239,9 +241,9 @@ std::string UcxNode::PathName(PeerId peer) const {
 void UcxNode::AcceptConnections() {
   if (listener_ == nullptr) return;
   while (std::optional<FileDescriptor> socket = listener_->Accept()) {
-    const auto strangers = std::count_if(pending_.begin(), pending_.end(),
-                                         [](const Pending& pending) { return pending.connected == nullptr; });
-    if (strangers >= kMaxStrangers) continue;  // closes it
+    const auto accepted = std::count_if(pending_.begin(), pending_.end(),
+                                        [](const Pending& pending) { return pending.connected == nullptr; });
+    if (accepted >= kMaxUnauthenticated) continue;  // closes the socket
     AddPending({.introduction = Introduction::Accept(*std::move(socket), options_.secret, worker_address_),
                 .deadline = {},
                 .address = "",
@@ -272,7 +274,7 @@ void UcxNode::AdvancePending() {
     if (result->ok()) {
       OnIntroduced(std::move(pending), **result);
     } else if (pending.connected == nullptr) {
-      LogStranger(pending, result->status());
+      LogRefused(pending, result->status());
     } else {
       const absl::Status& why = result->status();
       pending.connected(
@@ -281,11 +283,11 @@ void UcxNode::AdvancePending() {
   }
 }
 
-// At most once a second: whoever knocks must not fill our log.
-void UcxNode::LogStranger(const Pending& pending, const absl::Status& why) {
+// Logs at most once a second, so that refused connections cannot flood the log.
+void UcxNode::LogRefused(const Pending& pending, const absl::Status& why) {
   const SteadyTime now = SteadyClock::now();
-  if (now < next_stranger_log_) return;
-  next_stranger_log_ = now + std::chrono::seconds(1);
+  if (now < next_refused_log_) return;
+  next_refused_log_ = now + std::chrono::seconds(1);
   Log(LogLevel::kWarning, "transport.refused", {{"from", PeerName(pending.introduction->fd())}, {"status", why}});
 }
 
@@ -298,7 +300,7 @@ void UcxNode::OnIntroduced(Pending pending, const Introduced& introduced) {
     if (pending.connected != nullptr) {
       pending.connected(channel.status());
     } else {
-      LogStranger(pending, channel.status());
+      LogRefused(pending, channel.status());
     }
     return;
   }
@@ -314,7 +316,7 @@ ucs_status_t UcxNode::OnFrame(void* node, const void* header, size_t header_byte
                               const ucp_am_recv_param_t* params) {
   auto* const self = static_cast<UcxNode*>(node);
   const std::optional<FrameHeader> parsed = ParseHeader(header, header_bytes);
-  if (!parsed.has_value()) return UCS_OK;  // from nobody we know
+  if (!parsed.has_value()) return UCS_OK;  // not a frame of ours
   const auto it = self->by_session_.find(parsed->session);
   if (it == self->by_session_.end()) return UCS_OK;
   if ((params->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 || bytes > kMaxPayloadBytes) {
@@ -334,15 +336,18 @@ void UcxNode::Connect(const std::string& address, ConnectDone done) {
   LookUp(address, std::move(done));
 }
 
-// Name servers may take their time: a thread of its own asks them, and its answer is dropped if it comes too late.
+// Resolves the name in a thread of its own, because a name server may be slow. A late answer is dropped.
 void UcxNode::LookUp(const std::string& address, ConnectDone done) {
   if (lookups_.size() >= kMaxLookups) {
-    return done(absl::ResourceExhaustedError(absl::StrCat(kMaxLookups, " names are being looked up already")));
+    return done(absl::ResourceExhaustedError(
+        absl::StrCat("cannot look up ", address, ": ", kMaxLookups, " lookups are running already")));
   }
   const uint64_t lookup = next_lookup_++;
   lookups_.emplace(lookup, std::move(done));
   Post(options_.connect_timeout, [this, lookup, address] {
-    OnLookedUp(lookup, address, absl::DeadlineExceededError(absl::StrCat("looking up ", address, " takes too long")));
+    OnLookedUp(lookup, address,
+               absl::DeadlineExceededError(absl::StrCat("cannot look up ", address, ": no answer within ",
+                                                        absl::FormatDuration(options_.connect_timeout))));
   });
   std::thread([this, tasks = tasks_, lookup, address] {
     tasks->Post(absl::ZeroDuration(), [this, lookup, address, result = ResolveAddress(address, false)] {

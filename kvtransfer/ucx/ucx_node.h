@@ -1,7 +1,8 @@
-// The I/O thread of a UCX transport, and what lives on it: the worker, the connections being made, the peers.
+// The I/O thread of a UCX transport and everything it owns: the UCX workers, pending connections and peers. Unless
+// marked otherwise, methods are for the I/O thread.
 //
-// The thread sleeps in epoll on UCX's event descriptor, the task queue, sockets and the peers' processes; it uses no
-// CPU while nothing happens but heartbeats. Unless marked otherwise, methods are for the I/O thread.
+// The thread sleeps in epoll on UCX's event descriptor, the task queue, sockets and the peers' processes. Without
+// traffic it wakes for heartbeats only.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -38,11 +39,11 @@ class UcxNode {
   using ConnectDone = UcxPeer::ConnectDone;
 
   static absl::StatusOr<std::unique_ptr<UcxNode>> Create(const TransportOptions& options);
-  ~UcxNode();  // ends the I/O thread, within a second or two whatever the peers do
+  ~UcxNode();  // ends the I/O thread within two seconds, whatever the peers do
   UcxNode(const UcxNode&) = delete;
   UcxNode& operator=(const UcxNode&) = delete;
 
-  // Any thread; the first two before Start has returned.
+  // Any thread may call these; AllocateRegion before Start.
   absl::StatusOr<TransportMemory> AllocateRegion(size_t bytes);
   absl::Status Start(TransportEvents* events);
   const std::string& address() const { return address_; }
@@ -59,7 +60,7 @@ class UcxNode {
  private:
   explicit UcxNode(const TransportOptions& options);
 
-  // A connection on its way to become a peer. Without `connected`: accepted.
+  // A connection that is not yet a peer. `connected` is null for an accepted connection.
   struct Pending {
     std::unique_ptr<Introduction> introduction;
     SteadyTime deadline;
@@ -72,38 +73,38 @@ class UcxNode {
 
   void Run();
 
-  // One round of everything; false if there was nothing to do.
+  // Does one round of all work. Returns false if there was none.
   bool RunOnce();
   void SleepUntil(SteadyTime deadline);
   void Tick();
   void CloseAll();
 
-  // Sockets and processes; only when the poller may have something to say about them.
+  // Checks sockets and processes; called only after the poller may have reported an event.
   void CheckDescriptors();
   void AcceptConnections();
   void AddPending(Pending pending);
   void AdvancePending();
-  void LogStranger(const Pending& pending, const absl::Status& why);
+  void LogRefused(const Pending& pending, const absl::Status& why);
   void OnIntroduced(Pending pending, const Introduced& peer);
 
   void LookUp(const std::string& address, ConnectDone done);
   void OnLookedUp(uint64_t lookup, const std::string& address, const absl::StatusOr<SocketAddress>& result);
   void ConnectTo(const std::string& address, const SocketAddress& socket_address, ConnectDone done);
   bool AdvancePeers();
-  // To processes that are connected anew.
-  void TellWhatWasLetGo();
+  // Sends pending "unmapped" notices to processes that have reconnected.
+  void SendUnmapped();
   UcxPeer* FindOpen(PeerId peer);
 
   const TransportOptions options_;
   std::string address_;
   const std::shared_ptr<EventFd> wake_;
-  const std::shared_ptr<TaskQueue> tasks_;  // shared with threads that look names up
+  const std::shared_ptr<TaskQueue> tasks_;  // shared with threads that resolve names
   Poller poller_;
-  // One to send and one to receive: see UcxChannel.
+  // Separate UCX workers to send and to receive: see UcxChannel.
   std::unique_ptr<UcxWorker> outgoing_;
   std::unique_ptr<UcxWorker> incoming_;
   std::string worker_address_;  // of incoming_
-  // Pointers stay valid: nothing is added once the transport has started.
+  // Pointers into regions_ stay valid: no region is added after Start.
   std::vector<SharedRegion> regions_;
   std::unique_ptr<IntroductionListener> listener_;
   std::optional<UcxPeerContext> context_;
@@ -111,14 +112,14 @@ class UcxNode {
 
   std::map<PeerId, std::unique_ptr<UcxPeer>> peers_;
   std::unordered_map<uint64_t, UcxPeer*> by_session_;
-  // Of whose memory we have let go, oldest first, as long as they may not know it.
-  struct LetGo {
+  // Peers' regions that we have unmapped and whose owner may not know, oldest first.
+  struct Unmapped {
     Identity process;
     uint64_t session = 0;
   };
-  std::vector<LetGo> let_go_;
+  std::vector<Unmapped> unmapped_;
   std::vector<Pending> pending_;
-  SteadyTime next_stranger_log_;
+  SteadyTime next_refused_log_;
   std::map<uint64_t, ConnectDone> lookups_;
   uint64_t next_lookup_ = 1;
   bool check_descriptors_ = false;

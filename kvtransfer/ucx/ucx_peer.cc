@@ -12,9 +12,9 @@
 namespace baton {
 namespace {
 
-// Time for goodbyes to cross.
+// Longest wait for the peer's goodbye.
 constexpr absl::Duration kFarewell = absl::Milliseconds(100);
-// While our goodbye has not left: without it the peer would only learn by our silence.
+// Longest wait while our goodbye has not left: without it the peer would notice only our silence.
 constexpr absl::Duration kSlowFarewell = absl::Seconds(1);
 constexpr size_t kMinQueuedBytes = 64 << 20;
 constexpr size_t kMaxStreams = 1 << 16;
@@ -30,7 +30,7 @@ UcxPeer::UcxPeer(UcxPeerContext* context, PeerId id, std::unique_ptr<UcxChannel>
       puts_(channel_.get()),
       open_by_(SteadyClock::now() + context->options.connect_timeout),
       liveness_(context->options.silent_after, context->options.peer_timeout, SteadyClock::now()) {
-  // The server waits for it: before, the client might not know the session yet.
+  // The client sends first: the server's frames might arrive before the client knows the session.
   if (is_client_) channel_->Send(FrameType::kIdentity, std::string(AsPayload(context_->identity)));
 }
 
@@ -47,7 +47,7 @@ void UcxPeer::OnFrame(const FrameHeader& header, std::string_view payload) {
   if (header.type == FrameType::kGoodbye) return OnGoodbye(payload);
   if (header.type == FrameType::kGoodbyeAck) {
     goodbye_acknowledged_ = goodbye_sent_;
-    context_->let_go_heard(session());
+    context_->unmapped_is_known(session());
   } else if (phase_ == Phase::kNegotiating) {
     OnNegotiation(header, payload);
   } else if (phase_ == Phase::kOpen) {
@@ -68,7 +68,7 @@ void UcxPeer::OnNegotiation(const FrameHeader& header, std::string_view payload)
     case FrameType::kReady:
       return OnReady(header);
     default:
-      return OnUnexpected("a frame that does not belong into the negotiation");
+      return OnUnexpected("an unexpected frame during negotiation");
   }
 }
 
@@ -88,10 +88,10 @@ void UcxPeer::OnIdentity(std::string_view payload) {
   }
 }
 
-// Only to a peer whose death we will see, because nothing else ends its access.
+// Offers the region only to a peer whose death is visible: nothing else ends the peer's access.
 absl::StatusOr<RegionOffer> UcxPeer::MakeOffer(const Identity& theirs) {
   if (context_->identity.shares_memory == 0 || theirs.shares_memory == 0) {
-    return absl::FailedPreconditionError("shared memory is turned off");
+    return absl::FailedPreconditionError("shared memory is disabled");
   }
   BATON_RETURN_IF_ERROR(CheckSameHost(context_->identity, theirs));
   BATON_ASSIGN_OR_RETURN(process_, ProcessWatch::Open(theirs.pid, theirs.start_time));
@@ -116,8 +116,8 @@ void UcxPeer::OnOffer(std::string_view payload) {
   const bool has_region = theirs_->region_bytes > 0;
   if (context_->options.path == "shm" && has_region && !puts_.uses_shared_memory()) {
     return Leave(absl::FailedPreconditionError(
-        Concat("path shm is asked for, but: ",
-               no_shared_memory_.ok() ? "the peer does not offer it" : FromAbsl(no_shared_memory_.message()))));
+        Concat("path shm is required, but ", no_shared_memory_.ok() ? "the peer does not offer shared memory"
+                                                                    : FromAbsl(no_shared_memory_.message()))));
   }
   ready_sent_ = true;
   channel_->Send(FrameType::kReady, "", puts_.uses_shared_memory() ? 1 : 0);
@@ -157,13 +157,13 @@ void UcxPeer::OnOpenFrame(const FrameHeader& header, std::string_view payload) {
       return OnPut(header, payload);
     case FrameType::kFlush:
       return OnFlush(header);
-    case FrameType::kLetGo:
-      return context_->peer_let_go(*theirs_, header.a);
+    case FrameType::kUnmapped:
+      return context_->peer_unmapped(*theirs_, header.a);
     case FrameType::kFlushed:
-      if (!puts_.OnFlushed(header.a)) OnUnexpected("the answer to a flush that was not asked for");
+      if (!puts_.OnFlushed(header.a)) OnUnexpected("an answer to a flush that was not sent");
       return;
     default:
-      return OnUnexpected("a frame that does not belong into an open connection");
+      return OnUnexpected("an unexpected frame on an open connection");
   }
 }
 
@@ -171,7 +171,7 @@ void UcxPeer::Send(std::string message) {
   const size_t limit = context_->options.max_message_bytes;
   if (message.size() > limit) {
     return Leave(
-        absl::InvalidArgumentError(absl::StrCat("a message of ", message.size(), " bytes is longer than ", limit)));
+        absl::InvalidArgumentError(absl::StrCat("a message has ", message.size(), " bytes, expected at most ", limit)));
   }
   const size_t max_queued_bytes = std::max(kMinQueuedBytes, 4 * limit);
   if (channel_->queued_bytes() + message.size() > max_queued_bytes) {
@@ -186,16 +186,16 @@ void UcxPeer::Flush(StreamId stream, PutQueue::FlushDone done) {
   const auto fail = [done = std::move(done), id = id_](const absl::Status& /*why*/) {
     done(absl::UnavailableError(absl::StrCat("peer ", static_cast<uint64_t>(id), " is not connected")));
   };
-  // Puts that are under way still read local memory: not done before we let go.
-  if (phase_ == Phase::kLeaving && !let_go_) return puts_.Flush(stream, fail);
+  // Puts in progress still read local memory: the flush is done only after Unmap.
+  if (phase_ == Phase::kLeaving && !unmapped_) return puts_.Flush(stream, fail);
   fail(why_);
 }
 
 void UcxPeer::OnMessagePart(const FrameHeader& header, std::string_view part) {
   const uint64_t total = header.a;
-  if (total > context_->options.max_message_bytes) return OnUnexpected("a message longer than we take");
+  if (total > context_->options.max_message_bytes) return OnUnexpected("a message longer than max_message_bytes");
   const bool fits = header.b == message_.size() && part.size() <= total - message_.size();
-  if (!fits || (part.empty() && total > 0)) return OnUnexpected("a message in parts that do not fit");
+  if (!fits || (part.empty() && total > 0)) return OnUnexpected("a message part with a wrong offset or size");
   if (part.size() == total) {
     if (context_->events != nullptr) context_->events->OnMessage(id_, part);
     return;
@@ -207,7 +207,7 @@ void UcxPeer::OnMessagePart(const FrameHeader& header, std::string_view part) {
   if (context_->events != nullptr) context_->events->OnMessage(id_, whole);
 }
 
-// The write happens here and nowhere else: once we are leaving, nothing of the peer lands.
+// The peer's bytes are written only here: after Leave nothing of the peer lands.
 void UcxPeer::OnPut(const FrameHeader& header, std::string_view data) {
   const TransportMemory region = context_->region == nullptr ? TransportMemory{} : context_->region->memory();
   const bool inside = data.size() <= region.bytes && header.b <= region.bytes - data.size();
@@ -227,7 +227,7 @@ void UcxPeer::OnFlush(const FrameHeader& header) {
   const auto it = bytes_landed_.find(header.a);
   const uint64_t landed = it == bytes_landed_.end() ? 0 : it->second;
   if (it != bytes_landed_.end()) bytes_landed_.erase(it);
-  if (landed != header.b) return OnUnexpected("a flush of bytes that did not all arrive");
+  if (landed != header.b) return OnUnexpected("a flush whose byte count differs from the bytes received");
   channel_->Send(FrameType::kFlushed, "", header.a);
 }
 
@@ -243,7 +243,7 @@ void UcxPeer::Tick(SteadyTime now, absl::Duration stall) {
     open_by_ = open_by_ + stall;
     if (now >= open_by_) {
       Leave(absl::DeadlineExceededError(
-          absl::StrCat("the peer did not get ready within ", absl::FormatDuration(context_->options.connect_timeout))));
+          absl::StrCat("the peer was not ready within ", absl::FormatDuration(context_->options.connect_timeout))));
     }
     return;
   }
@@ -272,9 +272,9 @@ void UcxPeer::OnGoodbye(std::string_view why) {
       Concat("the peer closed the connection: ", absl::CHexEscape(ToAbsl(why.substr(0, kMaxGoodbyeBytes))))));
 }
 
-void UcxPeer::OnLetGo() {
+void UcxPeer::OnUnmapped() {
   goodbye_received_ = true;
-  Leave(absl::UnavailableError("the peer has let go of this connection"));
+  Leave(absl::UnavailableError("the peer reports that it closed this connection"));
 }
 
 void UcxPeer::Leave(const absl::Status& why) {
@@ -323,10 +323,10 @@ bool UcxPeer::AdvanceLeaving(SteadyTime now) {
     CheckProcess();  // a dead peer is revoked at once
     if (!RevokedIsProven()) SetState(PeerState::kGivenUp, why_);
   }
-  if (!let_go_) {
-    if (puts_.uses_shared_memory()) context_->let_go(*theirs_, session());
-    puts_.LetGo();
-    let_go_ = worked = true;
+  if (!unmapped_) {
+    if (puts_.uses_shared_memory()) context_->unmapped(*theirs_, session());
+    puts_.Unmap();
+    unmapped_ = worked = true;
     if (context_->events != nullptr) puts_.FailFlushes(why_);
   }
   if (!goodbye_sent_) {
@@ -350,7 +350,7 @@ bool UcxPeer::AdvanceLeaving(SteadyTime now) {
 }
 
 void UcxPeer::Abort() {
-  Leave(absl::CancelledError("the transport ends"));
+  Leave(absl::CancelledError("the transport is closing"));
   channel_->Close();
 }
 

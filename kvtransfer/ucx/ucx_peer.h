@@ -1,24 +1,25 @@
-// One peer that has proven to hold the secret: the choice of the data path, messages, puts, liveness, and how it ends.
+// Handles one authenticated peer: choice of the data path, messages, puts, liveness and closing. I/O thread only.
 //
-//   phase         entered when                              leaves for
-//   negotiating   introduced                                open (both ready), leaving
-//   open          identity, offer, ready exchanged          leaving
+//   phase         entered when                              left for
+//   negotiating   the connection is authenticated           open (both sides ready), leaving
+//   open          identity, offer and ready are exchanged   leaving
 //   leaving       lost, given up, disconnected, goodbye     gone
 //   gone          revoked is proven                         -
 //
-// Negotiation: the client sends its identity, the server answers with its own; each side, having the other's, sends an
-// offer; having the other's offer, ready. An offer says where our region is if the peer may write it through shared
-// memory; ready says whether we mapped theirs.
+// Negotiation. The client sends its identity, and the server answers with its own. Each side answers an identity with
+// an offer, and an offer with ready. An offer tells where our region is, if the peer may write to it through shared
+// memory. Ready tells whether we mapped the peer's region.
 //
-// Leaving. We stop our puts, let go of the peer's memory, say goodbye and wait a little for the peer's goodbye. Then:
-//   the peer never had our region mapped: the connection is closed, nothing it sends is taken any more: revoked.
-//   It has, or may have: revoked once it said goodbye (it let go first) or its process is dead. Until then it is
-//   given up, and the connection stays open as long as it lasts, so that a stopped peer that returns finds our goodbye
-//   and can answer. Its goodbye counts also when our way to it is broken: each direction has its own. When both are,
-//   the next connection between the two processes brings word of it (let-go).
+// Leaving. We stop our puts, unmap the peer's region, say goodbye and wait briefly for the peer's goodbye. If the peer
+// never mapped our region, closing the connection proves revoked. Otherwise the peer is revoked once its goodbye
+// arrives (the peer unmaps first) or its process is dead. Until then the peer is given up.
 //
-// I/O thread only. OnFrame is called from UCX's receive callback and closes nothing; Advance, called between rounds of
-// progress, does.
+// While a peer is given up the connection stays open, so that a stopped peer that returns finds our goodbye and can
+// answer. Each direction has its own connection: the peer's goodbye counts even if ours cannot leave. If both are
+// broken, the next connection of the two processes carries an "unmapped" frame.
+//
+// OnFrame runs in UCX's receive callback, where nothing may be closed. Advance runs between rounds of progress and
+// closes.
 #pragma once
 
 #include <cstdint>
@@ -43,59 +44,60 @@
 
 namespace baton {
 
-// What a peer needs of the node that owns it.
+// A peer's access to the node that owns it.
 struct UcxPeerContext {
   const TransportOptions& options;
-  const SharedRegion* region = nullptr;  // ours, which peers write to; null: none
-  TransportEvents* events = nullptr;  // null while the transport is being destroyed: nobody is told anything any more
-  Identity identity;                  // ours
-  std::function<void(int fd)> watch;  // has CheckProcess called when `fd` is readable
-  std::function<void(absl::Duration)> advance_after;  // has Advance called then
+  const SharedRegion* region = nullptr;               // our region that peers write to; null: none
+  TransportEvents* events = nullptr;                  // null while the transport is being destroyed
+  Identity identity;                                  // of this process
+  std::function<void(int fd)> watch;                  // calls CheckProcess when `fd` is readable
+  std::function<void(absl::Duration)> advance_after;  // calls Advance after a delay
   std::function<void(PeerId, std::string)> set_path_name;
-  // We have let go of the memory of this process, and the goodbye of that session may never arrive; it has.
-  std::function<void(const Identity&, uint64_t session)> let_go;
-  std::function<void(uint64_t session)> let_go_heard;
-  // This process says that it has let go of ours.
-  std::function<void(const Identity&, uint64_t session)> peer_let_go;
+  // We unmapped the region of this process; the goodbye of that session may never arrive.
+  std::function<void(const Identity&, uint64_t session)> unmapped;
+  // The goodbye of that session has arrived.
+  std::function<void(uint64_t session)> unmapped_is_known;
+  // This process has reported that it unmapped our region of that session.
+  std::function<void(const Identity&, uint64_t session)> peer_unmapped;
 };
 
 class UcxPeer {
  public:
   using ConnectDone = std::function<void(absl::StatusOr<PeerId>)>;
 
-  // `connected`: of a connection of ours, called when it is open or failed; null for one that we accepted.
+  // `connected` is called when an outgoing connection is open or has failed; null for an accepted connection.
   UcxPeer(UcxPeerContext* context, PeerId id, std::unique_ptr<UcxChannel> channel, ConnectDone connected);
 
   uint64_t session() const { return channel_->session(); }
   bool IsOf(const Identity& process) const { return theirs_.has_value() && IsSameProcess(*theirs_, process); }
   bool open() const { return phase_ == Phase::kOpen; }
   bool gone() const { return phase_ == Phase::kGone; }
-  // Nothing of it is in use by UCX: it may be destroyed before it is gone.
+  // UCX uses nothing of this peer: the object may be destroyed, even before it is gone.
   bool drained() const { return channel_->drained(); }
 
   void OnFrame(const FrameHeader& header, std::string_view payload);
-  // The peer says so through another connection.
-  void OnLetGo();
+  // The peer unmapped our region, as reported through a later connection.
+  void OnUnmapped();
   void OnUnexpected(const std::string& what) { Leave(absl::InvalidArgumentError("the peer sent " + what)); }
 
-  // When open; otherwise nothing happens, and flushes fail: of a peer that is leaving once it has let go.
+  // If the peer is not open, Send and Put do nothing and Flush fails. For a leaving peer, Flush fails after Unmap.
   void Send(std::string message);
-  void SendLetGo(uint64_t session) { channel_->Send(FrameType::kLetGo, "", session); }
+  void SendUnmapped(uint64_t session) { channel_->Send(FrameType::kUnmapped, "", session); }
   void Put(StreamId stream, std::span<const PutPiece> pieces) { puts_.Put(stream, pieces); }
   void Flush(StreamId stream, PutQueue::FlushDone done);
 
-  // Gives the peer up. The first reason counts.
+  // Gives the peer up. Only the first call's reason counts.
   void Leave(const absl::Status& why);
 
-  // Every heartbeat_interval. `stall`: how long we did not run ourselves.
+  // Called every heartbeat_interval. `stall` is the time that the I/O thread itself did not run.
   void Tick(SteadyTime now, absl::Duration stall);
 
-  // Does what is possible now: puts, and steps of the ending. True if it did anything.
+  // Does all work that is possible now: puts, and steps of leaving. Returns true if anything was done.
   bool Advance();
-  // Looks whether the peer's process is dead.
+  // Checks whether the peer's process is dead.
   void CheckProcess();
 
-  // The transport ends: closes what is left of the connection, proven or not.
+  // The transport is closing: closes the connection, whether revoked is proven or not.
   void Abort();
 
  private:
@@ -129,23 +131,23 @@ class UcxPeer {
   SteadyTime open_by_;
   Liveness liveness_;
   PeerState state_ = PeerState::kAlive;
-  uint32_t next_sequence_ = 0;  // of what we receive
+  uint32_t next_sequence_ = 0;  // of the next received frame
 
   std::optional<Identity> theirs_;
   std::optional<ProcessWatch> process_;
   bool process_dead_ = false;
-  absl::Status no_shared_memory_;  // why we do not offer our region, or could not map theirs
-  bool offered_ = false;           // our region was offered and the peer has not declined it
+  absl::Status no_shared_memory_;  // why we do not offer our region or could not map the peer's
+  bool offered_ = false;           // we offered our region and the peer has not declined
   bool ready_sent_ = false;
   bool ready_received_ = false;
 
-  std::string message_;                                  // parts so far
-  std::unordered_map<StreamId, uint64_t> bytes_landed_;  // tcp: of the peer's puts, since the last flush
+  std::string message_;                                  // received parts of a message
+  std::unordered_map<StreamId, uint64_t> bytes_landed_;  // tcp: bytes of the peer's puts since the last flush
 
   bool was_open_ = false;
-  absl::Status why_;  // we left
+  absl::Status why_;  // reason of Leave
   SteadyTime left_at_;
-  bool let_go_ = false;
+  bool unmapped_ = false;  // our puts no longer touch any memory
   bool goodbye_sent_ = false;
   bool goodbye_received_ = false;
   bool goodbye_acknowledged_ = false;

@@ -9,7 +9,8 @@
 namespace baton {
 namespace {
 
-// Posts every call to the node's I/O thread. Tasks hold a plain pointer: the node closes its queue before it goes.
+// Posts every call to the node's I/O thread. Tasks hold a plain pointer: the node closes its queue before it is
+// destroyed.
 class UcxTransport final : public Transport {
  public:
   explicit UcxTransport(std::unique_ptr<UcxNode> node) : node_(std::move(node)) {}

@@ -1,13 +1,14 @@
-// The Transport between processes, over UCX: messages over tcp, data over tcp or shared memory.
+// The Transport between processes, over UCX. Thread-safety and ownership: kvtransfer/transport.h.
 //
-// With a peer on the same host, in the same pid namespace, puts go straight into its region, which is mapped here
-// ("ucx:shm", shared_region.h); else they travel as messages that the receiver copies to where they belong, after it
-// asked AllowWrite
-// ("ucx:tcp"). TransportOptions::path forces either. On shared memory the peer's process can write anywhere in the
-// region until it lets go or dies; it must be trusted as far as the secret reaches.
+//   path      peer                               puts
+//   ucx:shm   same host, user and pid namespace  stores into the peer's mapped region (shared_region.h)
+//   ucx:tcp   any                                frames, which the receiver copies into place after AllowWrite
 //
-// UCX is configured from within (ucx_worker.cc). Of what users set in the environment UCX_NET_DEVICES, UCX_LOG_LEVEL
-// and UCX_HANDLE_ERRORS count, and a UCX_TLS that names no shared memory turns that path off.
+// TransportOptions::path forces a path. On shared memory a peer's process can write anywhere in the region until the
+// peer unmaps it or dies; authentication by the secret is the only protection.
+//
+// UCX is configured in ucx_worker.cc. Of the environment, only UCX_NET_DEVICES, UCX_LOG_LEVEL and UCX_HANDLE_ERRORS
+// count. A UCX_TLS without shared memory disables ucx:shm.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,7 @@
 
 namespace baton {
 
-// INVALID_ARGUMENT for options that make no sense; UNAVAILABLE if UCX cannot start.
+// INVALID_ARGUMENT for invalid options; UNAVAILABLE if UCX cannot start.
 absl::StatusOr<std::unique_ptr<Transport>> CreateUcxTransport(const TransportOptions& options);
 
 }  // namespace baton

@@ -9,18 +9,18 @@
 #include "absl/strings/str_split.h"
 #include "common/status_macros.h"
 
-extern "C" void ucs_debug_disable_signals(void);  // exported by libucs, in no installed header
+extern "C" void ucs_debug_disable_signals(void);  // exported by libucs, but in no installed header
 
 namespace baton {
 namespace {
 
-// Null if the user did not set it.
+// Returns null if the user has not set the variable.
 const char* UserSetting(const char* variable) {
   return std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here changes the environment
 }
 
-// Process-wide settings, which UCX applies when it is loaded: its crash handlers would hide ours and the sanitizers',
-// and it prints to stdout what we report ourselves.
+// Changes process-wide settings that UCX applied when it was loaded. UCX's crash handlers would hide ours and the
+// sanitizers'. UCX's log goes to stdout and repeats errors that we report ourselves.
 void ConfigureLibrary() {
   static const bool once = [] {
     if (UserSetting("UCX_HANDLE_ERRORS") == nullptr) ucs_debug_disable_signals();
@@ -34,22 +34,23 @@ struct Setting {
   const char* name;
   const char* value;
 };
-// What the code relies on, whatever the environment says.
+// The code depends on these settings, which override the environment.
 constexpr Setting kSettings[] = {
     {"TLS", "tcp"},
-    // A frame travels as one fragment (frame.h) that leaves at once: the receiver copies it once, to where it belongs.
+    // A frame is one fragment (frame.h), which leaves at once. The receiver copies it once, into place.
     {"TX_SEG_SIZE", "256k"},
     {"RX_SEG_SIZE", "256k"},
-    // Else connecting blocks the I/O thread, and a peer that ends meanwhile lets UCX 1.13 abort the process.
+    // Otherwise connecting blocks the I/O thread, and UCX 1.13 aborts the process if a peer ends meanwhile.
     {"CONN_NB", "y"},
-    // Frames are never sent by rendezvous, which would write into memory at times of UCX's choosing.
+    // Disables rendezvous, which would write into memory at times of UCX's choice.
     {"RNDV_THRESH", "inf"},
     {"ZCOPY_THRESH", "auto"},
     {"PROTO_ENABLE", "n"},
     {"MAX_RNDV_RAILS", "1"},
-    // Else UCX wakes a thread of its own for what arrives at a worker that sends nothing, and that thread wakes ours.
+    // Otherwise UCX wakes a thread of its own when data arrives at a worker that sends nothing, and that thread wakes
+    // ours.
     {"ADAPTIVE_PROGRESS", "n"},
-    // We send heartbeats of our own; a stopped peer on shared memory must find its connection when it returns.
+    // We send our own heartbeats. A stopped peer on shared memory must find its connection when it returns.
     {"KEEPALIVE_INTERVAL", "inf"},
 };
 
@@ -59,7 +60,7 @@ absl::Status Configure(const std::string& device, ucp_config_t* config) {
   if (!device.empty() && !chosen_by_user) settings.push_back({"NET_DEVICES", device.c_str()});
   for (const Setting& setting : settings) {
     const ucs_status_t status = ucp_config_modify(config, setting.name, setting.value);
-    if (status != UCS_OK) return UcxError(status, absl::StrCat("setting UCX's ", setting.name));
+    if (status != UCS_OK) return UcxError(status, absl::StrCat("cannot set UCX's ", setting.name));
   }
   return absl::OkStatus();
 }
@@ -67,7 +68,7 @@ absl::Status Configure(const std::string& device, ucp_config_t* config) {
 absl::StatusOr<ucp_context_h> CreateContext(const std::string& device) {
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
-  if (status != UCS_OK) return UcxError(status, "reading the UCX configuration");
+  if (status != UCS_OK) return UcxError(status, "cannot read the UCX configuration");
   if (absl::Status applied = Configure(device, config); !applied.ok()) {
     ucp_config_release(config);
     return applied;
@@ -79,7 +80,7 @@ absl::StatusOr<ucp_context_h> CreateContext(const std::string& device) {
   ucp_context_h context = nullptr;
   status = ucp_init(&params, config, &context);
   ucp_config_release(config);
-  if (status != UCS_OK) return UcxError(status, "starting UCX");
+  if (status != UCS_OK) return UcxError(status, "cannot start UCX");
   return context;
 }
 
@@ -120,9 +121,9 @@ absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Create(const std::string& 
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   ucs_status_t status = ucp_worker_create(worker->context_, &params, &worker->worker_);
-  if (status != UCS_OK) return UcxError(status, "creating a UCX worker");
+  if (status != UCS_OK) return UcxError(status, "cannot create a UCX worker");
   status = ucp_worker_get_efd(worker->worker_, &worker->event_fd_);
-  if (status != UCS_OK) return UcxError(status, "getting the UCX event descriptor");
+  if (status != UCS_OK) return UcxError(status, "cannot get the UCX event descriptor");
   return worker;
 }
 
@@ -138,7 +139,7 @@ absl::StatusOr<std::string> UcxWorker::Address() const {
   ucp_address_t* address = nullptr;
   size_t bytes = 0;
   const ucs_status_t status = ucp_worker_get_address(worker_, &address, &bytes);
-  if (status != UCS_OK) return UcxError(status, "getting the worker's address");
+  if (status != UCS_OK) return UcxError(status, "cannot get the address of the UCX worker");
   std::string text(reinterpret_cast<const char*>(address), bytes);
   ucp_worker_release_address(worker_, address);
   return text;

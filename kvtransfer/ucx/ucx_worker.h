@@ -1,6 +1,5 @@
-// A UCX context with one worker, for active messages over tcp: creation, configuration, progress, orderly end.
-//
-// Created by one thread, then used by the I/O thread alone.
+// Owns a UCX context with one worker, for active messages over tcp. Not thread-safe: one thread creates it, then only
+// the I/O thread uses it.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -13,15 +12,16 @@
 
 namespace baton {
 
-// `what` failed with `status`, in words.
+// Returns "<what>: <text of status>" with the matching code.
 absl::Status UcxError(ucs_status_t status, const std::string& what);
 
-// Whether the user allows shared memory: a UCX_TLS that names no transport of shared memory forbids it.
+// Returns false if the environment's UCX_TLS names no shared-memory transport.
 bool UcxMayShareMemory();
 
 class UcxWorker {
  public:
-  // `device`: the network device it opens sockets on, which other devices' hosts cannot reach; empty: all.
+  // `device` is the network device of all sockets; empty: all devices. Hosts that cannot reach the device cannot
+  // connect.
   static absl::StatusOr<std::unique_ptr<UcxWorker>> Create(const std::string& device);
   ~UcxWorker();
   UcxWorker(const UcxWorker&) = delete;
@@ -31,14 +31,13 @@ class UcxWorker {
 
   absl::StatusOr<std::string> Address() const;
 
-  // True if there was anything to do.
+  // Returns true if there was work.
   bool Progress() { return ucp_worker_progress(worker_) != 0; }
-  // Readable when there is something to progress, provided that Arm returned true just before.
+  // Becomes readable when there is work, if Arm returned true just before.
   int event_fd() const { return event_fd_; }
   bool Arm() { return ucp_worker_arm(worker_) == UCS_OK; }
 
-  // Something of the worker is still in use and cannot be taken back: destroying it would abort the process, so it
-  // stays allocated until the process ends.
+  // Leaks the worker: UCX still uses it, and destroying it would abort the process.
   void Abandon();
 
  private:

@@ -19,7 +19,7 @@ TEST(Frame, HeadersOfAnotherSizeOrTypeAreNone) {
   EXPECT_EQ(parsed->b, 4U);
   EXPECT_FALSE(ParseHeader(&header, sizeof(header) - 1).has_value());
   EXPECT_FALSE(ParseHeader(&header, 0).has_value());
-  for (const uint32_t type : {0U, static_cast<uint32_t>(FrameType::kLetGo) + 1, ~0U}) {
+  for (const uint32_t type : {0U, static_cast<uint32_t>(FrameType::kUnmapped) + 1, ~0U}) {
     header.type = static_cast<FrameType>(type);
     EXPECT_FALSE(ParseHeader(&header, sizeof(header)).has_value());
   }
