@@ -9,7 +9,7 @@
 //   silent   not heard for silent_after; may become alive again
 //   given up after peer_timeout, or because the connection broke or was closed. Flushes fail; no message is sent or
 //            accepted; but the peer's writes may still land. Only revoked can follow
-//   revoked  no write of this peer can land any more, and the peer reads no memory of ours. Final
+//   revoked  no later write of this peer can land, and the peer reads none of our memory. Final
 //
 // Proof of revoked, by data path. A timer alone is never a proof: a stopped peer on shared memory stays given up.
 //   tcp            our endpoint is closed
@@ -20,7 +20,7 @@
 // is destroyed never run.
 //
 // Writes. The writer puts bytes at offsets of the peer's region. Puts of one (peer, stream) are complete when its Flush
-// is. Streams to one peer take turns, so a short put does not wait for a long one. Puts and messages are not ordered
+// is. Streams to one peer take turns, so a short put does not wait for a long put. Puts and messages are not ordered
 // with each other. If the receiver performs the writes, it checks them (AllowWrite). With a one-sided transport only
 // the writer checks; the threat model (docs/architecture.md) says so.
 #pragma once

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Bounds far above those of published models. With them no product of sizes overflows.
+// Bounds far above the sizes of published models. With these bounds no product of sizes overflows.
 constexpr int kMaxWidth = 1 << 18;  // hidden_size, heads x head_dim
 constexpr int kMaxFfn = 1 << 20;
 constexpr int kMaxVocab = 1 << 20;  // the sampler's sums are exact up to this size

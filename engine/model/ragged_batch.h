@@ -15,7 +15,7 @@ struct RaggedBatch {
   std::vector<TokenId> tokens;          // [rows]
   std::vector<int> positions;           // [rows]
   std::vector<SequenceRows> sequences;  // all rows, by sequence
-  // A row is wanted if its logits or hidden state were asked for. Once K and V are written, the last layer computes
+  // A row is wanted if its logits or hidden state were requested. Once K and V are written, the last layer computes
   // only wanted rows.
   std::vector<SequenceRows> wanted_sequences;  // the wanted rows, by sequence
   std::vector<int> wanted_rows;                // [wanted]: row indices

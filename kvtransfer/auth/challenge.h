@@ -42,10 +42,10 @@ bool CheckProof(std::string_view secret, AuthRole role, const AuthTranscript& tr
 // INVALID_ARGUMENT for an empty secret, which would admit any peer.
 absl::Status CheckSecret(std::string_view secret);
 
-// One side of the exchange.
+// A side of the exchange: client or server.
 class AuthHandshake {
  public:
-  // What to do after a message from the peer.
+  // Reaction to a message from the peer.
   struct Step {
     std::string reply;    // send unless empty; set with an error, too, to tell the peer
     absl::Status status;  // UNAUTHENTICATED or FAILED_PRECONDITION (version) ends the exchange
@@ -61,7 +61,7 @@ class AuthHandshake {
 
   Step OnMessage(std::string_view message);
 
-  // Returns a number that both sides know once done and nobody else can guess. Frames of the connection carry this
+  // Returns a number that both sides know once done and no third party can guess. Frames of the connection carry this
   // number.
   absl::StatusOr<uint64_t> SessionId() const;
 

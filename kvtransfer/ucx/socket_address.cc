@@ -90,7 +90,7 @@ absl::StatusOr<std::string> DeviceOf(const SocketAddress& address) {
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(all, &freeifaddrs);
   for (const ifaddrs* entry = all; entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != address.storage.ss_family) continue;
-    // The loopback device has all of 127.0.0.0/8, whatever address it lists.
+    // The loopback device has all of 127.0.0.0/8, not only the listed address.
     const bool both_loopback = address.IsLoopback() && (entry->ifa_flags & IFF_LOOPBACK) != 0;
     if (!both_loopback && !SameHost(*entry->ifa_addr, address)) continue;
     const std::string name = entry->ifa_name;

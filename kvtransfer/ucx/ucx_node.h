@@ -39,7 +39,7 @@ class UcxNode {
   using ConnectDone = UcxPeer::ConnectDone;
 
   static absl::StatusOr<std::unique_ptr<UcxNode>> Create(const TransportOptions& options);
-  ~UcxNode();  // ends the I/O thread within two seconds, whatever the peers do
+  ~UcxNode();  // ends the I/O thread within two seconds, even if peers do not answer
   UcxNode(const UcxNode&) = delete;
   UcxNode& operator=(const UcxNode&) = delete;
 

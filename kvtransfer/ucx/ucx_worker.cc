@@ -40,7 +40,8 @@ constexpr Setting kSettings[] = {
     // A frame is one fragment (frame.h), which leaves at once. The receiver copies it once, into place.
     {"TX_SEG_SIZE", "256k"},
     {"RX_SEG_SIZE", "256k"},
-    // Otherwise connecting blocks the I/O thread, and UCX 1.13 aborts the process if a peer ends meanwhile.
+    // Otherwise connecting blocks the I/O thread, and UCX 1.13 aborts the process if the peer ends before the
+    // connection is up.
     {"CONN_NB", "y"},
     // Disables rendezvous, which would write into memory at times of UCX's choice.
     {"RNDV_THRESH", "inf"},
