@@ -12,26 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/kernels/backend.h"
 #include "engine/kv/page_pool.h"
 #include "engine/model/model.h"
+#include "tests/kernel_families.h"
 #include "tests/status_matchers.h"
 
 namespace baton::testing {
-
-// The kernel families that this CPU can run.
-inline std::vector<std::string> AvailableKernels() {
-  std::vector<std::string> names;
-  for (const char* name : {"scalar", "avx2", "avx512", "avx512-vnni", "avx512-bf16"}) {
-    if (CreateCpuBackend({1, {}, name}).ok()) names.emplace_back(name);
-  }
-  return names;
-}
-
-inline std::string AsTestName(std::string kernels) {
-  std::replace(kernels.begin(), kernels.end(), '-', '_');
-  return kernels;
-}
 
 inline std::unique_ptr<Model> LoadModel(const std::filesystem::path& folder, const ModelOptions& options = {}) {
   auto model = Model::Load(folder, options);

@@ -34,6 +34,13 @@ TEST(CreateCpuBackendTest, ScalarKernelsRunEverywhere) {
   EXPECT_EQ(backend->family(), "scalar");
 }
 
+TEST(CreateCpuBackendTest, RunsEachFamilyWhoseFeaturesTheCpuHasAndNoOther) {
+  for (const std::string& family : testing::KernelFamilies()) {
+    const std::string why_not = testing::WhyItCannotRun(family);
+    EXPECT_EQ(CreateCpuBackend({.kernels = family}).ok(), why_not.empty()) << family << ": " << why_not;
+  }
+}
+
 TEST(CreateCpuBackendTest, RefusesWhatItCannotDo) {
   EXPECT_TRUE(Fails(CreateCpuBackend({.kernels = "mmx"}), absl::StatusCode::kInvalidArgument, "mmx"));
   EXPECT_TRUE(Fails(CreateCpuBackend({.threads = 0}), absl::StatusCode::kInvalidArgument, "0 compute threads"));

@@ -17,32 +17,30 @@
 
 #include "engine/kernels/backend.h"
 #include "engine/types.h"
+#include "tests/kernel_families.h"
+#include "tests/status_matchers.h"
 
 namespace baton::testing {
 
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// Parameterized by family; skips those this CPU lacks.
+// Parameterized by family. Skips a family only when this CPU lacks the family's features.
 class FamilyTest : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    if (NewBackend(1) == nullptr) GTEST_SKIP() << "this CPU cannot run " << GetParam();
+    SKIP_WITHOUT_CPU_FOR(GetParam());
+    ASSERT_OK(CreateCpuBackend({.threads = 1, .kernels = GetParam()}));
   }
   static std::unique_ptr<Backend> NewBackend(int threads) {
     auto backend = CreateCpuBackend({.threads = threads, .kernels = GetParam()});
+    EXPECT_OK(backend);
     return backend.ok() ? *std::move(backend) : nullptr;
   }
 };
 
-inline std::string FamilyName(const ::testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-
-#define INSTANTIATE_FOR_FAMILIES(suite)                                                                          \
-  INSTANTIATE_TEST_SUITE_P(, suite, ::testing::Values("scalar", "avx2", "avx512", "avx512-vnni", "avx512-bf16"), \
-                           ::baton::testing::FamilyName)
+#define INSTANTIATE_FOR_FAMILIES(suite)                                                      \
+  INSTANTIATE_TEST_SUITE_P(, suite, ::testing::ValuesIn(::baton::testing::KernelFamilies()), \
+                           [](const auto& info) { return ::baton::testing::AsTestName(info.param); })
 
 inline std::vector<float> RandomFloats(size_t count, uint32_t seed, float scale = 1.0f) {
   std::mt19937 random(seed);

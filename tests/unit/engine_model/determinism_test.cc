@@ -25,6 +25,7 @@ constexpr uint32_t kPages = 256;
 // Kernels and KV dtype; demo-draft has 16-bit weights and is wide enough for every tile and tail of the kernels.
 class Determinism : public ::testing::TestWithParam<std::tuple<std::string, KvType>> {
  protected:
+  void SetUp() override { SKIP_WITHOUT_CPU_FOR(std::get<0>(GetParam())); }
   static std::unique_ptr<Model> Load(int threads) {
     return testing::LoadModel(
         testing::DemoModel("demo-draft"),
@@ -111,7 +112,7 @@ TEST_P(Determinism, LastLogitsAreTheLastOfAllLogits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, Determinism,
-                         ::testing::Combine(::testing::ValuesIn(testing::AvailableKernels()),
+                         ::testing::Combine(::testing::ValuesIn(testing::KernelFamilies()),
                                             ::testing::Values(KvType::kF32, KvType::kBF16)),
                          [](const auto& info) {
                            return testing::AsTestName(std::get<0>(info.param)) + "_kv_" +

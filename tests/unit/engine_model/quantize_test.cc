@@ -16,6 +16,7 @@ namespace {
 
 class QuantizeTest : public ::testing::TestWithParam<std::string> {
  protected:
+  void SetUp() override { SKIP_WITHOUT_CPU_FOR(GetParam()); }
   static std::unique_ptr<Model> Load(std::optional<TensorType> quantize) {
     return testing::LoadModel(testing::DemoModel("demo-chat"), {.kernels = GetParam(), .quantize = quantize});
   }
@@ -38,7 +39,7 @@ TEST_P(QuantizeTest, LogitsStayNearAndWeightsShrink) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, QuantizeTest, ::testing::ValuesIn(testing::AvailableKernels()),
+INSTANTIATE_TEST_SUITE_P(, QuantizeTest, ::testing::ValuesIn(testing::KernelFamilies()),
                          [](const auto& info) { return testing::AsTestName(info.param); });
 
 }  // namespace
