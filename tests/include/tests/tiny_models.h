@@ -1,4 +1,5 @@
-// Where the committed models are: the tiny random ones that tests/golden/reference.py wrote, and the demo models.
+// Where the committed models are: the tiny random ones that tests/golden/reference.py wrote, and the demo
+// models.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +21,9 @@ inline std::vector<std::string> TinyModelNames() {
           "llama_bf16", "llama_f16",      "llama_sharded", "qwen3_mqa_untied",  "qwen3_mha_rope_linear"};
 }
 
-// "demo-chat" or "demo-draft".
-inline std::filesystem::path DemoModel(const std::string& name) { return SourceFolder() / "models" / name; }
+// "demo-chat", which is installed, or "demo-draft", a smaller one that only tests use.
+inline std::filesystem::path DemoModel(const std::string& name) {
+  return SourceFolder() / (name == "demo-draft" ? "tests/golden" : "models") / name;
+}
 
 }  // namespace baton::testing
