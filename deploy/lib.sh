@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Functions that the scripts share. To be sourced by bash with `set -euo pipefail`; needs nothing but an installed Debian base.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -26,9 +27,15 @@ job_count() {
 
 # step NAME WHAT COMMAND...: one line that says what is done and how long it took. Output goes to a log, whose end is shown
 # when the command fails; `step` returns its status then.
+#
+# A function runs in a shell of its own. Bash ignores errexit in all that runs on the left of `||`, subshells included, so
+# that a function called there would go on after a command that failed, and return the status of its last one.
 step() {
   local name=$1 what=$2 start=$SECONDS status=0
   shift 2
+  if [[ $(type -t "$1") == function ]]; then
+    set -- bash -euo pipefail -O inherit_errexit -c "$(declare -f); $(declare -p root log_dir); \"\$@\"" "$1" "$@"
+  fi
   mkdir -p "$log_dir"
   local log=$log_dir/$name.log
   printf '%-16s %s ... ' "$name" "$what"
@@ -43,14 +50,15 @@ step() {
   return "$status"
 }
 
-# The packages of deploy/packages.txt that are not installed, one per line.
+# The packages of deploy/packages.txt that are not installed, one per line. Fails when it cannot tell.
 missing_packages() {
   local wanted installed
-  wanted=$(sed 's/#.*//' "$root/deploy/packages.txt" | tr -s ' \t' '\n' | sed '/^$/d' | sort -u)
-  # Names it does not know make dpkg-query fail, and are what we are after.
+  wanted=$(sed 's/#.*//' "$root/deploy/packages.txt" | tr -s ' \t' '\n' | sed '/^$/d' | sort -u) || return
+  [[ -n $wanted ]] || return 1
+  # Names it does not know make dpkg-query fail with 1, and are what we are after.
   # shellcheck disable=SC2086  # one word per package
-  installed=$({ dpkg-query -W -f='${db:Status-Status} ${Package}\n' $wanted 2>/dev/null || true; } |
-    sed -n 's/^installed //p' | sort -u)
+  installed=$({ dpkg-query -W -f='${db:Status-Status} ${Package}\n' $wanted 2>/dev/null || (($? == 1)); } |
+    sed -n 's/^installed //p' | sort -u) || return
   comm -23 <(echo "$wanted") <(echo "$installed")
 }
 
@@ -81,9 +89,11 @@ install_as_root() (
 
 # Installs what is missing of deploy/packages.txt. Touches nothing, and needs no rights, when nothing is.
 install_packages() {
-  local missing
-  mapfile -t missing < <(missing_packages)
-  if ((${#missing[@]} == 0)); then return; fi
+  local names missing
+  names=$(missing_packages) ||
+    die "cannot tell which packages are missing." "This script needs Debian's dpkg-query, and $root/deploy/packages.txt."
+  if [[ -z $names ]]; then return; fi
+  mapfile -t missing <<<"$names"
   if [[ $(id -u) != 0 ]] && ! command -v sudo >/dev/null; then
     die "${#missing[@]} Debian packages are missing, and this is neither root nor is there sudo." \
       "As root, run: apt-get install --no-install-recommends ${missing[*]}"

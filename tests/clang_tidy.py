@@ -8,6 +8,7 @@ passed is remembered in ~/.cache/baton-tidy by a hash of all of these.
 
 import argparse
 import concurrent.futures
+import functools
 import hashlib
 import json
 import os
@@ -23,6 +24,13 @@ NOT_FOR_TESTS = "-performance-inefficient-string-concatenation,-performance-inef
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "baton-tidy"
 
 
+@functools.cache
+def our_file(build, name):
+    """The file, without the symbolic links of the include roots; None when it is not ours."""
+    path = pathlib.Path(build, name).resolve()
+    return path if path.is_relative_to(ROOT) or path.is_relative_to(build) else None
+
+
 def our_dependencies(build):
     """The files of ours that each object file depends on, as the last build recorded them."""
     listing = subprocess.run(["ninja", "-C", build, "-t", "deps"], check=True, capture_output=True, text=True).stdout
@@ -30,8 +38,7 @@ def our_dependencies(build):
     current = None
     for line in listing.splitlines():
         if line.startswith("    "):
-            path = pathlib.Path(build, line.strip()).resolve()
-            if path.is_relative_to(ROOT) or path.is_relative_to(build):
+            if path := our_file(build, line.strip()):
                 current.append(path)
         elif line:
             current = dependencies.setdefault(line.split(":")[0], [])
@@ -83,11 +90,16 @@ def main():
         if not generated and (objects.parts[0] == "tests") == arguments.tests:
             commands.append(command)
 
+    unbuilt = [c["file"] for c in commands if output(c) not in dependencies]
+    if not commands or unbuilt:
+        print(f"{build} is not up to date: {', '.join(unbuilt) or 'it has no sources'}; build it first")
+        return 1
+
     failed = 0
     extra = [f"--checks={NOT_FOR_TESTS}"] if arguments.tests else []
     constant += " ".join(extra).encode()
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        running = [pool.submit(check, build, extra, constant, c, dependencies.get(output(c), [])) for c in commands]
+        running = [pool.submit(check, build, extra, constant, c, dependencies[output(c)]) for c in commands]
         for future in concurrent.futures.as_completed(running):
             if complaint := future.result():
                 failed += 1
