@@ -4,6 +4,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
 namespace baton::testing {
 namespace {
 
@@ -16,8 +19,15 @@ std::filesystem::path FromEnvironment(const char* variable, const std::filesyste
 
 std::filesystem::path SourceFolder() { return BATON_SOURCE_DIR; }
 std::filesystem::path BinaryFolder() { return FromEnvironment("BATON_BINARY_DIR", BATON_BINARY_DIR); }
-std::filesystem::path SharedFolder() {
-  return FromEnvironment("BATON_SHARED", SourceFolder().parent_path() / "shared");
+
+absl::StatusOr<std::filesystem::path> SharedData(std::string_view name) {
+  const std::filesystem::path folder = FromEnvironment("BATON_SHARED", "");
+  if (folder.empty()) {
+    return absl::NotFoundError(absl::StrCat("BATON_SHARED is not set (docs/testing.md): no ", std::string(name)));
+  }
+  std::filesystem::path path = folder / name;
+  if (!std::filesystem::exists(path)) return absl::NotFoundError(absl::StrCat("there is no ", path.string()));
+  return path;
 }
 
 std::string ReadFile(const std::filesystem::path& path) {

@@ -85,9 +85,9 @@ void BM_LoadTokenizer(benchmark::State& state) {
 
 // For each vocabulary that is there: chats, as for the demo model.
 void RegisterVocabularies() {
-  const std::filesystem::path folder = testing::SharedFolder() / "vocabs";
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+  const auto folder = testing::SharedData("vocabs");
+  if (!folder.ok()) return;
+  for (const auto& entry : std::filesystem::directory_iterator(*folder)) {
     if (entry.path().extension() != ".gguf") continue;
     benchmark::RegisterBenchmark(("BM_EncodeChats/" + entry.path().stem().string()).c_str(),
                                  [path = entry.path()](benchmark::State& state) {

@@ -3,6 +3,9 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
 
 namespace baton::testing {
 
@@ -12,9 +15,10 @@ std::filesystem::path SourceFolder();
 // The folder of baton-router and the other programs: $BATON_BINARY_DIR, or that of this build.
 std::filesystem::path BinaryFolder();
 
-// Real models' files and recorded traffic: $BATON_SHARED, or `shared` beside the source tree. A test that wants a file
-// of it skips where there is none.
-std::filesystem::path SharedFolder();
+// Returns a file or folder of the shared data: real models' files and recorded traffic, which are no part of the
+// project (docs/testing.md). $BATON_SHARED says where the data is. NOT_FOUND with the reason to skip a test when the
+// variable is not set or there is no such file.
+absl::StatusOr<std::filesystem::path> SharedData(std::string_view name);
 
 // The bytes of a file; none when it cannot be read.
 std::string ReadFile(const std::filesystem::path& path);

@@ -63,17 +63,17 @@ TEST(GgufModel, OfTheDemoModelGivesTheSameBits) {
 }
 
 TEST(GgufModel, OfAnotherProgramIsNearTheFolder) {
-  const std::filesystem::path folder = testing::SharedFolder() / "demo-model" / "gguf";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder << "; set BATON_SHARED";
+  const auto folder = testing::SharedData("demo-model/gguf");
+  if (!folder.ok()) GTEST_SKIP() << folder.status().message();
   const std::vector<float> expected = DemoLogits(testing::DemoModel("demo-chat"));
   const std::pair<const char*, double> cases[] = {
       {"BF16", 0}, {"F16", 1e-3}, {"Q8_0", 0.05}, {"Q6_K", 0.1}, {"Q5_K_M", 0.2}};
   for (const auto& [type, tolerance] : cases) {
-    const std::filesystem::path path = folder / ("demo-chat-" + std::string(type) + ".gguf");
+    const std::filesystem::path path = *folder / ("demo-chat-" + std::string(type) + ".gguf");
     EXPECT_LE(testing::RelativeError(DemoLogits(path), expected), tolerance) << type;
   }
   for (const std::string type : {"Q2_K", "TQ2_0", "IQ4_NL"}) {
-    const auto model = Model::Load(folder / ("demo-chat-" + type + ".gguf"), {});
+    const auto model = Model::Load(*folder / ("demo-chat-" + type + ".gguf"), {});
     EXPECT_TRUE(testing::Fails(model, absl::StatusCode::kInvalidArgument, ".weight) has dtype "));
     EXPECT_TRUE(testing::Fails(model, absl::StatusCode::kInvalidArgument, ", which is not supported")) << type;
   }

@@ -111,9 +111,9 @@ TEST(Trace, GivesArrivalsLengthsAndCommonBeginnings) {
 }
 
 TEST(Trace, RecordedConversationsAreReadWhole) {
-  const std::filesystem::path path = testing::SharedFolder() / "traces" / "mooncake_conversation.jsonl";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path << "; set BATON_SHARED";
-  ASSERT_OK_AND_ASSIGN(const Trace trace, ReadTrace(path, {.max_requests = 1'000'000}));
+  const auto path = testing::SharedData("traces/mooncake_conversation.jsonl");
+  if (!path.ok()) GTEST_SKIP() << path.status().message();
+  ASSERT_OK_AND_ASSIGN(const Trace trace, ReadTrace(*path, {.max_requests = 1'000'000}));
   EXPECT_EQ(trace.requests.size(), 12031u);
   EXPECT_GT(trace.requests.back().arrival, absl::Minutes(50));
 }

@@ -119,11 +119,8 @@ TEST(DecodeBlocks, JoinsTheLowAndUpperBitsOfQ6K) {
   EXPECT_EQ(values[1], 0.5f * -32);
 }
 
-TEST(DecodeBlocks, EqualsGgmlBitForBit) {
-  const std::filesystem::path folder = testing::SharedFolder() / "gguf_quants";
-  if (!std::filesystem::exists(folder / "index.json")) {
-    GTEST_SKIP() << "no " << (folder / "index.json") << "; set BATON_SHARED to the folder above gguf_quants";
-  }
+// For each type a file of blocks, and one of the values that they hold.
+void ExpectTheValuesOf(const std::filesystem::path& folder) {
   for (const TensorType type : kTypes) {
     if (type == TensorType::kF32) continue;
     const std::string name(InfoOf(type).name);
@@ -133,6 +130,17 @@ TEST(DecodeBlocks, EqualsGgmlBitForBit) {
     ASSERT_EQ(values.size() * sizeof(float), expected.size()) << name;
     EXPECT_EQ(std::memcmp(values.data(), expected.data(), expected.size()), 0) << name;
   }
+}
+
+// tests/golden/make_blocks.py decodes by the definition of each type, in float64.
+TEST(DecodeBlocks, AgreesBitForBitWithTheDefinitions) {
+  ExpectTheValuesOf(testing::SourceFolder() / "tests/golden/blocks");
+}
+
+TEST(DecodeBlocks, AgreesBitForBitWithAnotherProgram) {
+  const auto folder = testing::SharedData("gguf_quants");
+  if (!folder.ok()) GTEST_SKIP() << folder.status().message();
+  ExpectTheValuesOf(*folder);
 }
 
 TEST(EncodeBlocks, RoundsToTheNearestCodeTiesToEven) {

@@ -117,11 +117,12 @@ TEST(FormatsMutation, Gguf) {
   EXPECT_LT(accepted, 15'000);
 }
 
-TEST(FormatsMutation, GgufFileOfLlamaCpp) {
-  const std::filesystem::path path = testing::SharedFolder() / "demo-model/gguf/demo-chat-Q4_K_M.gguf";
-  if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path << "; set BATON_SHARED";
-  const std::string file = testing::ReadFile(path);
-  constexpr size_t kHeaderBytes = 133'952;  // only the header is damaged: tensor data is always valid
+// Its metadata fill most of what is damaged; so few of the faults are in numbers that matter.
+TEST(FormatsMutation, GgufOfAnotherProgram) {
+  const auto path = testing::SharedData("demo-model/gguf/demo-chat-Q4_K_M.gguf");
+  if (!path.ok()) GTEST_SKIP() << path.status().message();
+  const std::string file = testing::ReadFile(*path);
+  constexpr size_t kHeaderBytes = 133'952;  // after it only what a tensor holds is damaged
   EXPECT_EQ(AcceptedGgufs(file.substr(0, kHeaderBytes), 300), 0);
   for (int seed = 0; seed < 100; ++seed) {
     const std::string mutated = testing::Mutate(file.substr(0, kHeaderBytes), seed) + file.substr(kHeaderBytes);

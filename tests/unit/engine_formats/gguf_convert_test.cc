@@ -301,9 +301,9 @@ TEST(GgufTextAssets, ListSpecialTokensInTokenizerConfig) {
 
 TEST(GgufTextAssets, OfLlamaCppFilesTokenizeLikeTheFolder) {
   for (const char* name : {"demo-chat-F16.gguf", "demo-chat-BF16.gguf", "demo-chat-Q4_K_M.gguf"}) {
-    const std::filesystem::path path = testing::SharedFolder() / "demo-model" / "gguf" / name;
-    if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path << "; set BATON_SHARED";
-    ASSERT_OK_AND_ASSIGN(const Texts texts, LoadTextAssets(path));
+    const auto path = testing::SharedData(absl::StrCat("demo-model/gguf/", name));
+    if (!path.ok()) GTEST_SKIP() << path.status().message();
+    ASSERT_OK_AND_ASSIGN(const Texts texts, LoadTextAssets(*path));
     ExpectSameTokenizer(texts, testing::DemoModel("demo-chat"));
   }
 }
@@ -311,13 +311,13 @@ TEST(GgufTextAssets, OfLlamaCppFilesTokenizeLikeTheFolder) {
 // llama.cpp's test vectors: <file>.inp has texts separated by kMarker, <file>.out one line of expected ids per text.
 TEST(GgufTextAssets, TokenizeLikeTheOriginalTokenizers) {
   for (const std::string name : {"gpt-2", "deepseek-coder", "llama-spm", "phi-3"}) {
-    const std::filesystem::path path = testing::SharedFolder() / "vocabs" / ("ggml-vocab-" + name + ".gguf");
-    if (!std::filesystem::exists(path)) GTEST_SKIP() << "no " << path << "; set BATON_SHARED";
-    ASSERT_OK_AND_ASSIGN(const Texts texts, LoadTextAssets(path));
+    const auto path = testing::SharedData("vocabs/ggml-vocab-" + name + ".gguf");
+    if (!path.ok()) GTEST_SKIP() << path.status().message();
+    ASSERT_OK_AND_ASSIGN(const Texts texts, LoadTextAssets(*path));
     ASSERT_OK_AND_ASSIGN(const auto tokenizer,
                          Tokenizer::Create(texts.at("tokenizer.json"), texts.at("tokenizer_config.json")));
-    std::string inputs = testing::ReadFile(path.string() + ".inp");
-    std::istringstream lines(testing::ReadFile(path.string() + ".out"));
+    std::string inputs = testing::ReadFile(path->string() + ".inp");
+    std::istringstream lines(testing::ReadFile(path->string() + ".out"));
     constexpr std::string_view kMarker = "\n__ggml_vocab_test__\n";
     int cases = 0;
     for (size_t end = 0; (end = inputs.find(kMarker)) != std::string::npos; inputs.erase(0, end + kMarker.size())) {

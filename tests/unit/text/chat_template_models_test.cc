@@ -1,5 +1,5 @@
-// Compares our renders of public models' chat templates with jinja2's renders. The expected rows are outside the
-// repository, in the folder BATON_SHARED.
+// Templates of public models against what Python's jinja2 renders for each: those of tests/golden/chat_templates, and
+// more in the shared data.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -37,12 +37,9 @@ TemplateValue::List ListFromJson(const Json& json) {
   return list;
 }
 
-TEST(ChatTemplateModelsTest, RendersLikeJinja2) {
-  const std::filesystem::path folder = testing::SharedFolder() / "chat_templates";
-  if (!std::filesystem::exists(folder / "expected.json")) {
-    GTEST_SKIP() << "no " << (folder / "expected.json") << "; set BATON_SHARED to the folder above chat_templates";
-  }
+void ExpectRenderedRows(const std::filesystem::path& folder) {
   const Json rows = Json::parse(testing::ReadFile(folder / "expected.json"));
+  ASSERT_FALSE(rows.empty());
   for (size_t i = 0; i < rows.size(); ++i) {
     const Json& row = rows[i];
     SCOPED_TRACE("row " + std::to_string(i) + ", " + row["template"].get<std::string>());
@@ -63,6 +60,16 @@ TEST(ChatTemplateModelsTest, RendersLikeJinja2) {
       EXPECT_EQ(*prompt, row["expected"].get<std::string>());
     }
   }
+}
+
+TEST(ChatTemplateModelsTest, EveryRowRendersAsExpected) {
+  ExpectRenderedRows(testing::SourceFolder() / "tests/golden/chat_templates");
+}
+
+TEST(ChatTemplateModelsTest, EveryRowOfTheSharedDataRendersAsExpected) {
+  const auto folder = testing::SharedData("chat_templates");
+  if (!folder.ok()) GTEST_SKIP() << folder.status().message();
+  ExpectRenderedRows(*folder);
 }
 
 }  // namespace

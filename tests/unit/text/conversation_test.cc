@@ -201,12 +201,8 @@ TEST(ConversationTest, ParseErrorsNameTheField) {
   EXPECT_TRUE(Fails(ParseTools("{}", "file"), StatusCode::kInvalidArgument, "file: expected a list of tools"));
 }
 
-// Like ChatTemplateModelsTest, with the conversations parsed from JSON.
-TEST(ConversationTest, ParsedConversationsRenderLikeJinja2) {
-  const std::filesystem::path folder = testing::SharedFolder() / "chat_templates";
-  if (!std::filesystem::exists(folder / "expected.json")) {
-    GTEST_SKIP() << "no " << (folder / "expected.json") << "; set BATON_SHARED to the folder above chat_templates";
-  }
+// The rows as a client would send them.
+void ExpectRowsAsAClientSendsThem(const std::filesystem::path& folder) {
   int with_tools = 0;
   for (const auto& row : nlohmann::ordered_json::parse(testing::ReadFile(folder / "expected.json"))) {
     ASSERT_OK_AND_ASSIGN(const Conversation conversation, ParseConversation(row.dump(), "row"));
@@ -230,7 +226,17 @@ TEST(ConversationTest, ParsedConversationsRenderLikeJinja2) {
   EXPECT_GT(with_tools, 0);
 }
 
-TEST(TemplateJsonTest, EnforcesItsLimits) {
+TEST(ConversationTest, RowsOfPublicTemplatesRenderAsExpected) {
+  ExpectRowsAsAClientSendsThem(testing::SourceFolder() / "tests/golden/chat_templates");
+}
+
+TEST(ConversationTest, RowsOfTheSharedDataRenderAsExpected) {
+  const auto folder = testing::SharedData("chat_templates");
+  if (!folder.ok()) GTEST_SKIP() << folder.status().message();
+  ExpectRowsAsAClientSendsThem(*folder);
+}
+
+TEST(TemplateJsonTest, LimitsAndNumbers) {
   const std::string deep(65, '[');
   EXPECT_TRUE(Fails(TemplateValueFromJson(deep, "x"), StatusCode::kInvalidArgument, "x: JSON nested deeper than 64"));
   EXPECT_TRUE(Fails(TemplateValueFromJson("9223372036854775808", "x"), StatusCode::kInvalidArgument,
