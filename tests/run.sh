@@ -14,8 +14,7 @@ integration tests, clang-tidy, an installation, and all of it again under Addres
 UndefinedBehaviorSanitizer. Logs are in build/logs.
 
   --quick       the inner loop: checks the format of the files that changed since main, builds the release preset, and
-                runs the unit tests that are built from a changed file; says what it left out. From a warm build this
-                takes seconds to three minutes on two cores
+                runs the unit tests that are built from a changed file; says what it left out
   --full        also ThreadSanitizer, the long random runs, clang-tidy over the tests, and a build of each file by itself
   --no-install  do not look for missing packages
 
