@@ -1,16 +1,11 @@
+#include "cli/app.h"
+
 #include <CLI/CLI.hpp>
 
-#include "cli/commands.h"
-#include "cli/interrupt.h"
+#include "cli/commands/commands.h"
 #include "common/arguments.h"
 
 namespace baton {
-
-int Report(const Console& console, const char* command, const absl::Status& status, ExitCode code) {
-  if (console.interrupt->triggered()) return kExitInterrupted;
-  *console.err << "baton " << command << ": " << status.message() << std::endl;
-  return code;
-}
 
 int RunBaton(int argc, const char* const* argv, const Console& console) {
   CLI::App app("Talks to a Baton router, and looks after models.", "baton");

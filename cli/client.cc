@@ -6,7 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "cli/interrupt.h"
+#include "cli/console/interrupt.h"
 #include "common/grpc.h"
 
 namespace baton {

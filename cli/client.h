@@ -17,6 +17,7 @@ class Interrupt;
 
 inline constexpr std::string_view kDefaultTarget = "127.0.0.1:50051";
 inline constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
+inline constexpr absl::Duration kCallTimeout = absl::Seconds(5);  // of calls that the router answers at once
 
 // Why a call failed, in the server's words where it has any: may be empty. `limit` is the call's time limit as the user
 // knows it ("--timeout 30s"); empty for none.

@@ -2,8 +2,8 @@
 
 #include <iostream>
 
-#include "cli/commands.h"
-#include "cli/interrupt.h"
+#include "cli/app.h"
+#include "cli/console/interrupt.h"
 
 int main(int argc, char** argv) {
   baton::Interrupt interrupt;

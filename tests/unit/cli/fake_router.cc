@@ -5,7 +5,7 @@
 #include <sstream>
 #include <thread>
 
-#include "cli/commands.h"
+#include "cli/app.h"
 
 namespace baton::testing {
 

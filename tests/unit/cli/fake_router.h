@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "baton/v1/inference.grpc.pb.h"
-#include "cli/interrupt.h"
+#include "cli/console/interrupt.h"
 #include "common/grpc.h"
 #include "common/mutex.h"
 

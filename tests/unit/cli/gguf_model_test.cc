@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/models/make_model.h"
-#include "cli/models/quantize_model.h"
+#include "cli/tools/make_model.h"
+#include "cli/tools/quantize_model.h"
 #include "engine/formats/model_folder.h"
 #include "engine/model/model.h"
 #include "small_preset.h"

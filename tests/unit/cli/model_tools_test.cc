@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "cli/model_report.h"
-#include "cli/models/inspect_model.h"
-#include "cli/models/make_model.h"
-#include "cli/models/quantize_model.h"
-#include "cli/models/random_weights.h"
-#include "cli/models/synthetic_vocabulary.h"
+#include "cli/report/model_report.h"
+#include "cli/tools/inspect_model.h"
+#include "cli/tools/make_model.h"
+#include "cli/tools/quantize_model.h"
+#include "cli/tools/random_weights.h"
+#include "cli/tools/synthetic_vocabulary.h"
 #include "engine/formats/block_codec.h"
 #include "engine/formats/checkpoint.h"
 #include "engine/formats/model_folder.h"

@@ -1,7 +1,7 @@
 // A model of some 200,000 random weights, with all that a preset can have.
 #pragma once
 
-#include "cli/models/presets.h"
+#include "cli/tools/presets.h"
 
 namespace baton::testing {
 

@@ -1,0 +1,109 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/client.h"
+#include "cli/commands/commands.h"
+#include "cli/console/interrupt.h"
+#include "cli/flags/flags.h"
+#include "cli/flags/generation_flags.h"
+#include "cli/load/load_generator.h"
+#include "cli/report/load_report.h"
+#include "common/status_macros.h"
+
+namespace baton {
+namespace {
+
+struct BenchFlags {
+  std::string target = std::string(kDefaultTarget);
+  Workload workload;
+  LoadOptions load;
+  std::string timeout = "5m";
+  bool json = false;
+  std::string trace;
+  TraceOptions replay;
+};
+
+// The model to load: the one named, or the only one served.
+absl::StatusOr<v1::ModelInfo> FindModel(Client& client, const std::string& name) {
+  BATON_ASSIGN_OR_RETURN(const v1::ListModelsResponse served, client.ListModels(kCallTimeout));
+  for (const v1::ModelInfo& model : served.models()) {
+    if (model.name() == name || (name.empty() && served.models_size() == 1)) return model;
+  }
+  const std::string names = absl::StrJoin(
+      served.models(), ", ", [](std::string* out, const v1::ModelInfo& model) { absl::StrAppend(out, model.name()); });
+  return absl::NotFoundError(absl::StrCat(client.target(), " serves ", names.empty() ? "no model" : names,
+                                          name.empty() ? ": expected --model" : absl::StrCat(", not ", name)));
+}
+
+int RunBenchServe(BenchFlags& flags, const Console& console) {
+  const absl::StatusOr<absl::Duration> timeout = ParseTimeout("--timeout", flags.timeout);
+  if (!timeout.ok()) return Report(console, "bench serve", timeout.status(), kExitUsage);
+  flags.load.request_timeout = *timeout;
+  if (!flags.trace.empty()) {
+    flags.replay.max_requests = flags.workload.requests;
+    absl::StatusOr<Trace> trace = ReadTrace(flags.trace, flags.replay);
+    if (!trace.ok()) return Report(console, "bench serve", trace.status());
+    flags.workload.requests = static_cast<int>(trace->requests.size());
+    flags.workload.trace = *std::move(trace);
+  }
+  const auto client = Client::Connect(flags.target, kConnectTimeout, *console.interrupt);
+  if (!client.ok()) return Report(console, "bench serve", client.status());
+  const absl::StatusOr<v1::ModelInfo> model = FindModel(**client, flags.workload.model);
+  if (!model.ok()) return Report(console, "bench serve", model.status());
+  flags.workload.model = model->name();
+  flags.workload.vocab_size = model->vocab_size();
+
+  const LoadReport report = MakeReport(GenerateLoad(**client, flags.workload, flags.load, *console.interrupt));
+  *console.out << (flags.json ? absl::StrCat(ToJson(flags.target, flags.workload, report), "\n")
+                              : ToTable(flags.workload, report))
+               << std::flush;
+  // Some failures are a result, of an overload for instance; without a success there is none.
+  if (report.completed > 0 && !console.interrupt->triggered()) return kExitOk;
+  return Report(console, "bench serve", absl::UnavailableError("no request succeeded"));
+}
+
+}  // namespace
+
+void AddBenchServeCommand(CLI::App& bench, const Console& console, Command* chosen) {
+  const auto flags = std::make_shared<BenchFlags>();
+  CLI::App& command = *bench.add_subcommand(
+      "serve", "Open-loop load, Poisson arrivals or a trace; percentiles of TTFT, TPOT, ITL and end-to-end time.");
+  command.footer(
+      "Only requests that succeed are measured; those that fail are counted by status code, with the first reason of "
+      "each.\nThe exit code is 0 when at least one request succeeds.");
+  AddTarget(command, &flags->target);
+  Workload& workload = flags->workload;
+  command.add_option("--model", workload.model, "model name (default: the only one served)");
+  AddNumber(command, "--rate", &workload.rate, "requests per second", 1e-3, 1e5)
+      ->default_str(absl::StrCat(workload.rate));
+  const auto add_count = [&command](const char* name, int* value, const char* help, int max) {
+    AddWholeNumber(command, name, value, help, 1, max)->default_str(absl::StrCat(*value));
+  };
+  add_count("--requests", &workload.requests, "how many to send", 1'000'000);
+  add_count("--prompt-tokens", &workload.prompt_tokens, "random token ids per prompt", 1 << 20);
+  add_count("--output-tokens", &workload.output_tokens, "tokens per answer; end tokens do not end it", 1 << 20);
+  CLI::Option* const trace = command.add_option("--trace", flags->trace,
+                                                "recorded requests to replay, JSON lines as Mooncake's: prompts begin "
+                                                "alike where the recorded ones did");
+  for (const char* const name : {"--rate", "--prompt-tokens", "--output-tokens"}) {
+    trace->excludes(command.get_option(name));
+  }
+  AddNumber(command, "--trace-scale", &flags->replay.length_scale, "of the trace's numbers of tokens", 1e-6, 1e3)
+      ->default_str("1")
+      ->needs(trace);
+  AddNumber(command, "--trace-speed", &flags->replay.speed, "how much faster than recorded requests arrive", 1e-3, 1e6)
+      ->default_str("1")
+      ->needs(trace);
+  AddWholeNumber(command, "--seed", &workload.seed, "of arrivals and prompts", 0, UINT64_MAX)
+      ->default_str(absl::StrCat(workload.seed));
+  add_count("--max-in-flight", &flags->load.max_in_flight, "requests beyond this are counted as NOT_SENT", 100'000);
+  command.add_option("--timeout", flags->timeout, "per request")->capture_default_str();
+  command.add_flag("--json", flags->json, "one JSON line instead of the table");
+  command.callback(
+      [flags, &console, chosen] { *chosen = [flags, &console] { return RunBenchServe(*flags, console); }; });
+}
+
+}  // namespace baton

@@ -1,0 +1,67 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/commands/commands.h"
+#include "cli/console/interrupt.h"
+#include "cli/flags/engine_flags.h"
+#include "cli/flags/flags.h"
+#include "cli/tools/measure_perplexity.h"
+#include "engine/formats/file.h"
+
+namespace baton {
+namespace {
+
+constexpr size_t kMaxCorpusBytes = size_t{256} << 20;
+
+struct PerplexityFlags {
+  PerplexityOptions options;
+  std::string text;
+  bool json = false;
+};
+
+int RunPerplexity(const PerplexityFlags& flags, const Console& console) {
+  const absl::StatusOr<std::string> text = ReadTextFile(flags.text, kMaxCorpusBytes);
+  if (!text.ok()) return Report(console, "perplexity", text.status());
+  const auto interrupted = [&console] { return console.interrupt->triggered(); };
+  const absl::StatusOr<Perplexity> measured = MeasurePerplexity(flags.options, *text, interrupted);
+  if (!measured.ok()) return Report(console, "perplexity", measured.status());
+  if (flags.json) {
+    const nlohmann::ordered_json json = {
+        {"model", flags.options.model.string()},  {"numerics_id", measured->numerics_id},
+        {"perplexity", measured->perplexity},     {"scored_tokens", measured->scored_tokens},
+        {"weight_bytes", measured->weight_bytes}, {"kv_bytes_per_token", measured->kv_bytes_per_token}};
+    *console.out << json.dump() << std::endl;
+  } else {
+    *console.out << absl::StrFormat(
+                        "perplexity %.4f over %d tokens in %d chunks; %.2f MB of weights, %d bytes of KV per token\n",
+                        measured->perplexity, measured->scored_tokens, measured->chunks,
+                        static_cast<double>(measured->weight_bytes) / 1e6, measured->kv_bytes_per_token)
+                 << std::flush;
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddPerplexityCommand(CLI::App& app, const Console& console, Command* chosen) {
+  CLI::App& command = *app.add_subcommand("perplexity", "How well a model predicts a text: what quantization costs.");
+  const auto flags = std::make_shared<PerplexityFlags>();
+  PerplexityOptions& options = flags->options;
+  command.footer(
+      "The text is cut into chunks that run alone; the second half of each is scored, as llama.cpp's tool does it.");
+  command.add_option("--model", options.model, "model, as the workers take it")->required();
+  command.add_option("--text", flags->text, "file with the text")->required();
+  AddWholeNumber(command, "--chunk-tokens", &options.chunk_tokens, "length of a chunk", 3, 1 << 20)
+      ->default_str(absl::StrCat(options.chunk_tokens));
+  AddEngineFlags(command, console, &options.engine);
+  command.add_flag("--json", flags->json, "print one line of JSON");
+  command.callback(
+      [flags, &console, chosen] { *chosen = [flags, &console] { return RunPerplexity(*flags, console); }; });
+}
+
+}  // namespace baton

@@ -1,0 +1,62 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "cli/commands/commands.h"
+#include "cli/flags/flags.h"
+#include "cli/tools/quantize_model.h"
+
+namespace baton {
+namespace {
+
+struct QuantizeFlags {
+  QuantizeOptions options;
+  std::string in;
+  std::string out;
+};
+
+int RunQuantize(const QuantizeFlags& flags, const Console& console) {
+  const absl::Time start = absl::Now();
+  const absl::StatusOr<QuantizedModel> made = QuantizeModel(flags.in, flags.out, flags.options);
+  if (!made.ok()) return Report(console, "quantize", made.status());
+  *console.out << absl::StrFormat("%s: %d matrices, %.2f GB of weights in %.2f GB, %.1f s", flags.out, made->matrices,
+                                  static_cast<double>(made->bytes_in) / 1e9, static_cast<double>(made->bytes) / 1e9,
+                                  absl::ToDoubleSeconds(absl::Now() - start))
+               << std::endl;
+  return kExitOk;
+}
+
+template <typename Type>
+absl::Status SetBlockType(const std::string& text, Type* type) {
+  if (text != "q8_0" && text != "q4_0") return absl::InvalidArgumentError("expected q8_0 or q4_0");
+  *type = text == "q8_0" ? TensorType::kQ8_0 : TensorType::kQ4_0;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddQuantizeCommand(CLI::App& app, const Console& console, Command* chosen) {
+  CLI::App& command = *app.add_subcommand("quantize", "Writes a model with its matrices in blocks of 8 or 4 bits.");
+  command.footer("Norms stay in f32. Rows must be a multiple of 32 values. Needs no router.");
+  const auto flags = std::make_shared<QuantizeFlags>();
+  QuantizeOptions& options = flags->options;
+  options.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  command.add_option("IN", flags->in, "the model's folder, in Hugging Face form, or its GGUF file")->required();
+  command.add_option("OUT", flags->out, "the GGUF file to write; must not exist")->required();
+  AddFlag(command, "--to", "NAME", "q8_0 or q4_0", [&options](const std::string& text) {
+    return SetBlockType(text, &options.type);
+  })->required();
+  AddFlag(command, "--head", "NAME", "of the output head, or the embedding where it is the head (default: as --to)",
+          [&options](const std::string& text) { return SetBlockType(text, &options.head_type); });
+  AddWholeNumber(command, "--threads", &options.threads, "to quantize with", 1, 1024)
+      ->default_str(absl::StrCat(options.threads));
+  command.callback([flags, &console, chosen] { *chosen = [flags, &console] { return RunQuantize(*flags, console); }; });
+}
+
+}  // namespace baton

@@ -1,0 +1,62 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "cli/commands/commands.h"
+#include "cli/flags/conversation_flags.h"
+#include "cli/report/token_report.h"
+#include "cli/tools/load_assets.h"
+#include "common/status_macros.h"
+
+namespace baton {
+namespace {
+
+struct RenderFlags {
+  std::string model;
+  ConversationFlags conversation;
+  bool tokens = false;
+  bool json = false;
+};
+
+absl::Status Render(const RenderFlags& flags, const Console& console) {
+  BATON_ASSIGN_OR_RETURN(const Conversation conversation, flags.conversation.Read());
+  BATON_ASSIGN_OR_RETURN(const auto assets, LoadModelAssets(flags.model));
+  BATON_ASSIGN_OR_RETURN(const std::string prompt, assets->RenderChat(conversation, "chat"));
+  if (!flags.tokens && !flags.json) {
+    *console.out << prompt << std::flush;
+    return absl::OkStatus();
+  }
+  BATON_ASSIGN_OR_RETURN(const std::vector<TokenId> ids,
+                         assets->tokenizer->Encode(prompt, /*add_special_tokens=*/false));
+  if (flags.json) {
+    PrintTokensAsJson(console, *assets->tokenizer, prompt, ids);
+  } else {
+    PrintTokens(console, *assets->tokenizer, ids);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddRenderCommand(CLI::App& app, const Console& console, Command* chosen) {
+  CLI::App& command =
+      *app.add_subcommand("render", "Shows the prompt that a model's chat template makes of a conversation, offline.");
+  const auto flags = std::make_shared<RenderFlags>();
+  command.footer("Exactly the prompt that the router makes for this model; nothing is added, not even a line feed.");
+  command.add_option("--model", flags->model, "model, as the workers take it; its weights are not read")->required();
+  CLI::Option_group& input = *command.add_option_group("Input", "one of these");
+  flags->conversation.AddTo(command, input);
+  input.require_option(1);
+  command.add_flag("--tokens", flags->tokens, "show its tokens instead");
+  command.add_flag("--json", flags->json, "print one line of JSON: the prompt and its tokens");
+  command.callback([flags, &console, chosen] {
+    *chosen = [flags, &console] {
+      const absl::Status status = Render(*flags, console);
+      return status.ok() ? kExitOk : Report(console, "render", status);
+    };
+  });
+}
+
+}  // namespace baton

@@ -1,0 +1,85 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "cli/commands/commands.h"
+#include "cli/flags/flags.h"
+#include "cli/flags/generation_flags.h"
+#include "cli/report/token_report.h"
+#include "cli/tools/load_assets.h"
+#include "common/status_macros.h"
+#include "engine/formats/file.h"
+
+namespace baton {
+namespace {
+
+constexpr size_t kMaxTextBytes = size_t{256} << 20;
+
+struct TokenizeFlags {
+  std::string model;
+  std::optional<std::string> text;
+  std::string file;
+  std::vector<int32_t> token_ids;
+  bool special_tokens = true;
+  bool json = false;
+};
+
+absl::StatusOr<std::string> TextOf(const TokenizeFlags& flags) {
+  std::string text = flags.text.value_or("");
+  if (!flags.text) {
+    BATON_ASSIGN_OR_RETURN(text, ReadTextFile(flags.file, kMaxTextBytes));
+  }
+  BATON_RETURN_IF_ERROR(CheckUtf8(flags.text ? "--text" : "--file", text));
+  return text;
+}
+
+absl::Status Detokenize(const TokenizeFlags& flags, const Console& console, const Tokenizer& tokenizer) {
+  BATON_ASSIGN_OR_RETURN(const std::string text, tokenizer.Decode(flags.token_ids, !flags.special_tokens));
+  if (flags.json) {
+    PrintTokensAsJson(console, tokenizer, text, flags.token_ids);
+  } else {
+    *console.out << text << std::endl;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Tokenize(const TokenizeFlags& flags, const Console& console) {
+  BATON_ASSIGN_OR_RETURN(const auto assets, LoadModelAssets(flags.model));
+  if (!flags.token_ids.empty()) return Detokenize(flags, console, *assets->tokenizer);
+  BATON_ASSIGN_OR_RETURN(const std::string text, TextOf(flags));
+  BATON_ASSIGN_OR_RETURN(const std::vector<TokenId> ids, assets->tokenizer->Encode(text, flags.special_tokens));
+  if (flags.json) {
+    PrintTokensAsJson(console, *assets->tokenizer, text, ids);
+  } else {
+    PrintTokens(console, *assets->tokenizer, ids);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddTokenizeCommand(CLI::App& app, const Console& console, Command* chosen) {
+  CLI::App& command = *app.add_subcommand("tokenize", "Shows a text's tokens, or tokens' text, offline.");
+  const auto flags = std::make_shared<TokenizeFlags>();
+  command.footer("Exactly the tokens that a worker with this model is given for a prompt.");
+  command.add_option("--model", flags->model, "model, as the workers take it; its weights are not read")->required();
+  CLI::Option_group& input = *command.add_option_group("Input", "one of these");
+  input.add_option("--text", flags->text, "text to tokenize; special tokens are recognized");
+  input.add_option("--file", flags->file, "file with the text");
+  AddTokenIds(input, "--token-ids", &flags->token_ids, "token ids whose text to show, comma-separated");
+  input.require_option(1);
+  command.add_flag("--special-tokens,!--no-special-tokens", flags->special_tokens,
+                   "add those that the tokenizer puts around a text; of ids, show them (the default)");
+  command.add_flag("--json", flags->json, "print one line of JSON");
+  command.callback([flags, &console, chosen] {
+    *chosen = [flags, &console] {
+      const absl::Status status = Tokenize(*flags, console);
+      return status.ok() ? kExitOk : Report(console, "tokenize", status);
+    };
+  });
+}
+
+}  // namespace baton

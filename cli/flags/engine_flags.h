@@ -1,0 +1,16 @@
+// Flags of the commands that run the engine in this process.
+#pragma once
+
+#include "cli/console/console.h"
+#include "engine/model/model.h"
+
+namespace CLI {
+class App;
+}
+
+namespace baton {
+
+// --threads, --kernels, --quantize and --kv-dtype. Loading shows its progress on a terminal.
+void AddEngineFlags(CLI::App& app, const Console& console, ModelOptions* options);
+
+}  // namespace baton

@@ -1,0 +1,116 @@
+#include "cli/flags/generation_flags.h"
+
+#include <CLI/CLI.hpp>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "cli/flags/flags.h"
+#include "common/status_macros.h"
+#include "text/utf8.h"
+
+namespace baton {
+namespace {
+
+// "17=-2.5"
+absl::StatusOr<std::pair<int32_t, float>> ParseLogitBias(const std::string& text) {
+  const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+  int32_t id = 0;
+  float bias = 0;
+  if (!absl::SimpleAtoi(parts.first, &id) || !absl::SimpleAtof(parts.second, &bias)) {
+    return absl::InvalidArgumentError(absl::StrCat("--logit-bias: \"", text, "\", expected TOKEN_ID=BIAS"));
+  }
+  return std::pair(id, bias);
+}
+
+// --name and --no-name. CLI11's own optional flag is false, not unset, when neither is given.
+CLI::Option* AddSwitch(CLI::App& app, const std::string& name, std::optional<bool>* value, const std::string& help) {
+  return app.add_flag_function(
+      absl::StrCat("--", name, ",!--no-", name), [value](int64_t count) { *value = count > 0; }, help);
+}
+
+}  // namespace
+
+absl::Status CheckUtf8(const char* flag, const std::string& text) {
+  if (ValidUtf8Prefix(text) == text.size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(flag, ": not valid UTF-8"));
+}
+
+absl::StatusOr<absl::Duration> ParseTimeout(const char* flag, const std::string& text) {
+  absl::Duration duration;
+  if (!absl::ParseDuration(text, &duration) || duration <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat(flag, ": \"", text, "\", expected a duration such as 250ms or 30s"));
+  }
+  return duration;
+}
+
+void GenerationFlags::AddTo(CLI::App& app) {
+  app.add_option("--model", model_, "model name, as `baton status` shows it (default: the only one served)");
+  app.add_option("--label", label_, "free text repeated in the logs");
+  app.add_option("--cache-salt", cache_salt_, "share cached beginnings of prompts with requests of the same salt only");
+  app.add_option("--timeout", timeout_, "give up after this long, e.g. 30s (default: never)");
+  const std::string group = "Sampling (default: the model's generation_config)";
+  AddNumber(app, "--temperature", &temperature_, ">= 0; 0 is greedy")->group(group);
+  AddWholeNumber(app, "--top-k", &top_k_, ">= 0; 0 keeps all", 0, INT32_MAX)->group(group);
+  AddNumber(app, "--top-p", &top_p_, "in (0, 1]")->group(group);
+  AddNumber(app, "--min-p", &min_p_, "in [0, 1]")->group(group);
+  AddNumber(app, "--repetition-penalty", &repetition_penalty_, "> 0; over prompt and output")->group(group);
+  AddNumber(app, "--presence-penalty", &presence_penalty_, "in [-2, 2]; over the output")->group(group);
+  AddNumber(app, "--frequency-penalty", &frequency_penalty_, "in [-2, 2]; over the output")->group(group);
+  app.add_option("--logit-bias", logit_bias_, "TOKEN_ID=BIAS, comma-separated or repeated")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->group(group);
+  AddWholeNumber(app, "--seed", &seed_, "for the same answer again", 0, UINT64_MAX)->group(group);
+  AddWholeNumber(app, "--max-tokens", &max_tokens_, "end the answer after this many", 0, UINT32_MAX)->group(group);
+  AddWholeNumber(app, "--min-tokens", &min_tokens_, "do not stop before this many", 0, UINT32_MAX)->group(group);
+  app.add_option("--stop", stop_, "end before this text; may be repeated")->allow_extra_args(false)->group(group);
+  AddTokenIds(app, "--stop-token-ids", &stop_token_ids_, "end after one of these, comma-separated")->group(group);
+  AddSwitch(app, "ignore-eos", &ignore_eos_, "the model's end tokens do not end the answer")->group(group);
+  AddSwitch(app, "skip-special-tokens", &skip_special_tokens_, "special tokens leave no text (the default)")
+      ->group(group);
+  AddWholeNumber(app, "--logprobs", &logprobs_, "report each token's logprob and those of this many most likely", 0,
+                 UINT32_MAX)
+      ->group(group);
+}
+
+absl::Status GenerationFlags::Fill(v1::GenerateRequest& request) const {
+  BATON_RETURN_IF_ERROR(CheckUtf8("--model", model_));
+  BATON_RETURN_IF_ERROR(CheckUtf8("--label", label_));
+  BATON_RETURN_IF_ERROR(CheckUtf8("--cache-salt", cache_salt_));
+  request.set_model(model_);
+  request.set_request_label(label_);
+  if (!cache_salt_.empty()) request.set_cache_salt(cache_salt_);
+  v1::SamplingParams& sampling = *request.mutable_sampling();
+  if (temperature_) sampling.set_temperature(*temperature_);
+  if (top_k_) sampling.set_top_k(*top_k_);
+  if (top_p_) sampling.set_top_p(*top_p_);
+  if (min_p_) sampling.set_min_p(*min_p_);
+  if (repetition_penalty_) sampling.set_repetition_penalty(*repetition_penalty_);
+  if (presence_penalty_) sampling.set_presence_penalty(*presence_penalty_);
+  if (frequency_penalty_) sampling.set_frequency_penalty(*frequency_penalty_);
+  for (const std::string& text : logit_bias_) {
+    BATON_ASSIGN_OR_RETURN(const auto bias, ParseLogitBias(text));
+    (*sampling.mutable_logit_bias())[bias.first] = bias.second;
+  }
+  if (seed_) sampling.set_seed(*seed_);
+  if (max_tokens_) sampling.set_max_tokens(*max_tokens_);
+  if (min_tokens_) sampling.set_min_tokens(*min_tokens_);
+  for (const std::string& stop : stop_) {
+    BATON_RETURN_IF_ERROR(CheckUtf8("--stop", stop));
+    sampling.add_stop(stop);
+  }
+  for (const int32_t id : stop_token_ids_) sampling.add_stop_token_ids(id);
+  if (ignore_eos_) sampling.set_ignore_eos(*ignore_eos_);
+  if (skip_special_tokens_) sampling.set_skip_special_tokens(*skip_special_tokens_);
+  if (logprobs_) sampling.set_logprobs(*logprobs_);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<absl::Duration> GenerationFlags::timeout() const {
+  if (timeout_.empty()) return absl::InfiniteDuration();
+  return ParseTimeout("--timeout", timeout_);
+}
+
+}  // namespace baton

@@ -1,0 +1,147 @@
+#include "cli/load/load_generator.h"
+
+#include <poll.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/time/clock.h"
+#include "cli/client.h"
+#include "cli/console/interrupt.h"
+#include "common/mutex.h"
+
+namespace baton {
+namespace {
+
+class Call;
+
+// The calls in flight and the outcomes of those that ended. Thread-safe.
+class Calls {
+ public:
+  // False when `limit` are in flight already.
+  bool TryAdd(const std::shared_ptr<Call>& call, int limit) {
+    MutexLock lock(mutex_);
+    if (running_.size() >= static_cast<size_t>(limit)) return false;
+    running_.insert(call);
+    return true;
+  }
+
+  void End(const std::shared_ptr<Call>& call, RequestOutcome outcome) {
+    MutexLock lock(mutex_);
+    running_.erase(call);
+    outcomes_.push_back(std::move(outcome));
+    if (running_.empty()) idle_.NotifyAll();
+  }
+
+  void CancelAll();
+
+  std::vector<RequestOutcome> WaitForAll() {
+    MutexLock lock(mutex_);
+    // Each call has a deadline of its own.
+    while (!running_.empty()) idle_.Wait(mutex_);
+    return std::move(outcomes_);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar idle_;
+  absl::flat_hash_set<std::shared_ptr<Call>> running_ ABSL_GUARDED_BY(mutex_);
+  std::vector<RequestOutcome> outcomes_ ABSL_GUARDED_BY(mutex_);
+};
+
+// One request; among `calls` until its stream has ended.
+class Call final : public grpc::ClientReadReactor<v1::GenerateResponse>, public std::enable_shared_from_this<Call> {
+ public:
+  Call(v1::GenerateRequest request, absl::Time arrival, absl::Duration timeout, Calls& calls)
+      : request_(std::move(request)), arrival_(arrival), timeout_(timeout), calls_(calls) {
+    context_.set_deadline(absl::ToChronoTime(arrival + timeout));
+  }
+
+  void Start(v1::Inference::Stub& stub) {
+    stub.async()->Generate(&context_, &request_, this);
+    StartRead(&response_);
+    StartCall();
+  }
+
+  void Cancel() { context_.TryCancel(); }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    const absl::Duration elapsed = absl::Now() - arrival_;
+    outcome_.token_times.insert(outcome_.token_times.end(), response_.chunk().token_ids_size(), elapsed);
+    if (response_.has_finish()) {
+      outcome_.prompt_tokens = response_.finish().usage().prompt_tokens();
+      outcome_.cached_tokens = response_.finish().usage().cached_prompt_tokens();
+    }
+    StartRead(&response_);
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    outcome_.code = status.error_code();
+    if (!status.ok()) outcome_.reason = Reason(status, TimeoutWords(timeout_));
+    outcome_.total = absl::Now() - arrival_;
+    const std::shared_ptr<Call> self = shared_from_this();  // ended by `calls`, it may be the only reference
+    calls_.End(self, std::move(outcome_));
+  }
+
+ private:
+  const v1::GenerateRequest request_;
+  const absl::Time arrival_;
+  const absl::Duration timeout_;
+  Calls& calls_;
+  grpc::ClientContext context_;
+  v1::GenerateResponse response_;
+  RequestOutcome outcome_;
+};
+
+void Calls::CancelAll() {
+  std::vector<std::shared_ptr<Call>> running;
+  {
+    MutexLock lock(mutex_);
+    running.assign(running_.begin(), running_.end());
+  }
+  // Unlocked: a call's last reaction, which takes the lock, may run on this very thread.
+  for (const std::shared_ptr<Call>& call : running) call->Cancel();
+}
+
+// False when interrupted before `time`.
+bool SleepUntil(absl::Time time, const Interrupt& interrupt) {
+  while (!interrupt.triggered()) {
+    const absl::Duration left = time - absl::Now();
+    if (left <= absl::ZeroDuration()) return true;
+    const timespec timeout = absl::ToTimespec(left);
+    pollfd fd = {interrupt.fd(), POLLIN, 0};
+    ppoll(&fd, 1, &timeout, nullptr);
+  }
+  return false;
+}
+
+}  // namespace
+
+LoadResult GenerateLoad(Client& client, const Workload& workload, const LoadOptions& options, Interrupt& interrupt) {
+  Calls calls;
+  LoadResult result;
+  const Interrupt::Scope scope(interrupt, [&calls] { calls.CancelAll(); });
+  const std::vector<absl::Duration> arrivals = Arrivals(workload);
+  const absl::Time start = absl::Now();
+  for (size_t i = 0; i < arrivals.size(); ++i) {
+    v1::GenerateRequest request = MakeRequest(workload, static_cast<int>(i));
+    const absl::Time arrival = start + arrivals[i];
+    if (!SleepUntil(arrival, interrupt)) break;
+    const auto call = std::make_shared<Call>(std::move(request), arrival, options.request_timeout, calls);
+    if (calls.TryAdd(call, options.max_in_flight)) {
+      call->Start(client.inference());
+    } else {
+      ++result.not_sent;
+    }
+  }
+  // A call that started while the interrupt came may have been missed.
+  if (interrupt.triggered()) calls.CancelAll();
+  result.outcomes = calls.WaitForAll();
+  result.duration = absl::Now() - start;
+  return result;
+}
+
+}  // namespace baton

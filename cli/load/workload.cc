@@ -1,0 +1,71 @@
+#include "cli/load/workload.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace baton {
+namespace {
+
+// Uniform in [0, 1), from the upper 53 bits.
+double Uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
+
+std::vector<absl::Duration> PoissonArrivals(const Workload& workload) {
+  std::mt19937_64 random(workload.seed);
+  std::vector<absl::Duration> arrivals;
+  arrivals.reserve(workload.requests);
+  double seconds = 0;
+  for (int i = 0; i < workload.requests; ++i) {
+    // Gaps of a Poisson process are exponential.
+    seconds += -std::log1p(-Uniform(random)) / workload.rate;
+    arrivals.push_back(absl::Seconds(seconds));
+  }
+  return arrivals;
+}
+
+// Appends `count` random token ids that follow from the workload's seed and `number`.
+void AddTokens(const Workload& workload, uint64_t number, int count, google::protobuf::RepeatedField<int32_t>& ids) {
+  std::seed_seq seed = {static_cast<uint32_t>(workload.seed), static_cast<uint32_t>(workload.seed >> 32),
+                        static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32)};
+  std::mt19937_64 random(seed);
+  // Special tokens live at the ends of a vocabulary: keep away from both.
+  const uint64_t low = std::min<uint64_t>(256, workload.vocab_size / 10);
+  const uint64_t high = std::max<uint64_t>(workload.vocab_size * uint64_t{9} / 10, low + 1);
+  ids.Reserve(ids.size() + count);
+  for (int i = 0; i < count; ++i) {
+    ids.Add(static_cast<int32_t>(low + static_cast<uint64_t>(Uniform(random) * static_cast<double>(high - low))));
+  }
+}
+
+}  // namespace
+
+std::vector<absl::Duration> Arrivals(const Workload& workload) {
+  if (!workload.trace.has_value()) return PoissonArrivals(workload);
+  std::vector<absl::Duration> arrivals;
+  for (const TraceRequest& request : workload.trace->requests) arrivals.push_back(request.arrival);
+  return arrivals;
+}
+
+v1::GenerateRequest MakeRequest(const Workload& workload, int index) {
+  v1::GenerateRequest request;
+  request.set_model(workload.model);
+  auto& ids = *request.mutable_token_ids()->mutable_ids();
+  int output_tokens = workload.output_tokens;
+  if (workload.trace.has_value()) {
+    const TraceRequest& recorded = workload.trace->requests[index];
+    output_tokens = recorded.output_tokens;
+    for (const uint64_t block : recorded.blocks) {
+      const int left = recorded.input_tokens - ids.size();
+      AddTokens(workload, block, std::min(left, workload.trace->block_tokens), ids);
+    }
+  } else {
+    AddTokens(workload, static_cast<uint64_t>(index), workload.prompt_tokens, ids);
+  }
+  v1::SamplingParams& sampling = *request.mutable_sampling();
+  sampling.set_temperature(0);
+  sampling.set_max_tokens(static_cast<uint32_t>(output_tokens));
+  sampling.set_ignore_eos(true);
+  return request;
+}
+
+}  // namespace baton

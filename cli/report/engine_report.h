@@ -1,0 +1,14 @@
+// An EngineReport for people and for programs.
+#pragma once
+
+#include <string>
+
+#include "cli/tools/measure_engine.h"
+
+namespace baton {
+
+std::string ToTable(const EngineBenchOptions& options, const EngineReport& report);
+// One line. Durations in seconds, rates per second.
+std::string ToJson(const EngineBenchOptions& options, const EngineReport& report);
+
+}  // namespace baton

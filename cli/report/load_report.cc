@@ -1,0 +1,124 @@
+#include "cli/report/load_report.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/report/answer_text.h"
+#include "cli/report/table.h"
+
+namespace baton {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json SummaryJson(const LatencySummary& summary) {
+  const auto value = [&summary](double seconds) { return summary.count > 0 ? Json(seconds) : Json(); };
+  return {{"count", summary.count},    {"mean", value(summary.mean)}, {"p50", value(summary.p50)},
+          {"p95", value(summary.p95)}, {"p99", value(summary.p99)},   {"max", value(summary.max)}};
+}
+
+Json ErrorsJson(const std::map<std::string, LoadErrors>& errors) {
+  Json json = Json::object();
+  for (const auto& [code, error] : errors) json[code] = {{"count", error.count}, {"first_reason", error.first_reason}};
+  return json;
+}
+
+// "INVALID_ARGUMENT: 3, the first: the prompt has ..."
+std::string ErrorLine(const std::string& code, const LoadErrors& errors) {
+  return absl::StrCat(code, ": ", errors.count, errors.first_reason.empty() ? "" : ", the first: ", errors.first_reason,
+                      "\n");
+}
+
+}  // namespace
+
+LoadReport MakeReport(const LoadResult& result) {
+  LoadReport report;
+  std::vector<double> ttft, tpot, itl, end_to_end;
+  size_t output_tokens = 0;
+  for (const RequestOutcome& outcome : result.outcomes) {
+    if (outcome.code != grpc::StatusCode::OK) {
+      LoadErrors& errors = report.errors[absl::StatusCodeToString(static_cast<absl::StatusCode>(outcome.code))];
+      ++errors.count;
+      if (errors.first_reason.empty()) errors.first_reason = outcome.reason;
+      continue;
+    }
+    ++report.completed;
+    report.prompt_tokens += outcome.prompt_tokens;
+    report.cached_tokens += outcome.cached_tokens;
+    end_to_end.push_back(absl::ToDoubleSeconds(outcome.total));
+    const std::vector<absl::Duration>& times = outcome.token_times;
+    output_tokens += times.size();
+    if (times.empty()) continue;
+    ttft.push_back(absl::ToDoubleSeconds(times.front()));
+    for (size_t i = 1; i < times.size(); ++i) itl.push_back(absl::ToDoubleSeconds(times[i] - times[i - 1]));
+    if (times.size() > 1) {
+      tpot.push_back(absl::ToDoubleSeconds(times.back() - times.front()) / static_cast<double>(times.size() - 1));
+    }
+  }
+  if (result.not_sent > 0) {
+    report.errors["NOT_SENT"] = {static_cast<size_t>(result.not_sent), "as many as --max-in-flight were under way"};
+  }
+  report.duration_seconds = absl::ToDoubleSeconds(result.duration);
+  if (report.duration_seconds > 0) {
+    report.requests_per_second = static_cast<double>(report.completed) / report.duration_seconds;
+    report.output_tokens_per_second = static_cast<double>(output_tokens) / report.duration_seconds;
+  }
+  report.ttft = Summarize(std::move(ttft));
+  report.tpot = Summarize(std::move(tpot));
+  report.itl = Summarize(std::move(itl));
+  report.end_to_end = Summarize(std::move(end_to_end));
+  return report;
+}
+
+std::string ToTable(const Workload& workload, const LoadReport& report) {
+  std::string text = workload.trace.has_value()
+                         ? absl::StrCat(Count(workload.requests, "request"), " of a trace\n")
+                         : absl::StrFormat("%s at %g/s, %s and %s each\n", Count(workload.requests, "request"),
+                                           workload.rate, Count(workload.prompt_tokens, "prompt token"),
+                                           Count(workload.output_tokens, "output token"));
+  absl::StrAppendFormat(&text,
+                        "%d completed in %.2f s: %.2f requests/s, %.1f output tokens/s\n"
+                        "%d of %s cached\n",
+                        report.completed, report.duration_seconds, report.requests_per_second,
+                        report.output_tokens_per_second, report.cached_tokens,
+                        Count(report.prompt_tokens, "prompt token"));
+  for (const auto& [code, errors] : report.errors) absl::StrAppend(&text, ErrorLine(code, errors));
+  Table table({"MILLISECONDS", "MEAN", "P50", "P95", "P99", "MAX"});
+  const auto add = [&table](const char* name, const LatencySummary& s) {
+    const auto ms = [&s](double seconds) { return s.count > 0 ? absl::StrFormat("%.2f", seconds * 1e3) : ""; };
+    table.AddRow({name, ms(s.mean), ms(s.p50), ms(s.p95), ms(s.p99), ms(s.max)});
+  };
+  add("TTFT", report.ttft);
+  add("TPOT", report.tpot);
+  add("ITL", report.itl);
+  add("end to end", report.end_to_end);
+  return absl::StrCat(text, "\n", table.ToString());
+}
+
+std::string ToJson(const std::string& target, const Workload& workload, const LoadReport& report) {
+  const Json json = {{"target", target},
+                     {"model", workload.model},
+                     {"rate", workload.rate},
+                     {"requests", workload.requests},
+                     {"prompt_tokens", workload.prompt_tokens},
+                     {"output_tokens", workload.output_tokens},
+                     {"seed", workload.seed},
+                     {"completed", report.completed},
+                     {"errors", ErrorsJson(report.errors)},
+                     {"duration_seconds", report.duration_seconds},
+                     {"requests_per_second", report.requests_per_second},
+                     {"output_tokens_per_second", report.output_tokens_per_second},
+                     {"all_prompt_tokens", report.prompt_tokens},
+                     {"cached_prompt_tokens", report.cached_tokens},
+                     {"ttft_seconds", SummaryJson(report.ttft)},
+                     {"tpot_seconds", SummaryJson(report.tpot)},
+                     {"itl_seconds", SummaryJson(report.itl)},
+                     {"end_to_end_seconds", SummaryJson(report.end_to_end)}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace baton
