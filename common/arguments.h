@@ -6,8 +6,8 @@
 
 namespace baton {
 
-// The arguments after the program's name, last first. "--name=" becomes "--name" and an empty value: CLI11 alone would
-// take the next argument for the value.
+// Returns the arguments after the program's name, last first. "--name=" becomes "--name" and an empty value, because
+// CLI11 alone would take the next argument for the value.
 std::vector<std::string> ReversedArguments(int argc, const char* const* argv);
 
 }  // namespace baton

@@ -1,4 +1,4 @@
-// Options from a YAML file.
+// Reads options from a YAML file.
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/nearest_word.h"
 #include "common/option_schema.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
@@ -48,7 +49,8 @@ class ConfigFile {
  private:
   std::string At(const YAML::Mark& mark) const { return mark.is_null() ? path_ : Concat(path_, ":", mark.line + 1); }
 
-  // `prefix` is "" or "group.". Recursion is as deep as the schema's names have groups, whatever the file holds.
+  // Applies a map whose keys have `prefix`: "" or "group.". The depth of the recursion is bounded by the groups in the
+  // schema's names, whatever the file holds.
   absl::Status ApplyMap(const YAML::Node& map, const std::string& prefix) {
     if (!map.IsMap()) return Invalid(At(map.Mark()), ": expected \"key: value\" lines");
     for (const auto& entry : map) {
@@ -67,7 +69,7 @@ class ConfigFile {
     if (std::any_of(schema_.begin(), schema_.end(), [&](const Option& o) { return o.name.starts_with(group); })) {
       return ApplyMap(value, group);
     }
-    return Invalid(where, ": unknown key ", name, Suggestion(schema_, name, ""));
+    return Invalid(where, ": unknown key ", name, DidYouMean(name, Names(schema_), ""));
   }
 
   static absl::Status ApplyOption(const Option& option, const YAML::Node& value, const std::string& where) {

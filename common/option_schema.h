@@ -1,4 +1,4 @@
-// What OptionSet knows of each option. Private to the options parser.
+// What OptionSet knows of each option: a name, a help text and a setter. Private to the options parser.
 #pragma once
 
 #include <functional>
@@ -17,17 +17,17 @@ struct Option {
   std::string type;  // as --help shows it
   std::string help;
   Shape shape = Shape::kScalar;
-  // Takes the texts given (one, unless it is a list) or says what it expected instead.
+  // Stores the given texts: one text, unless the option is a list. The error says what was expected.
   std::function<absl::Status(const std::vector<std::string>&)> set;
 };
 
 using Schema = std::vector<Option>;
 
-// Sets an option; an error starts with `where` (a file and line, or the flag) and the texts.
+// Sets an option. An error starts with `where` (a file and line, or the flag) and the texts.
 absl::Status Set(const Option& option, const std::vector<std::string>& texts, std::string_view where);
 
-// "; did you mean <lead>x?" when an option's name is at most two letters off `name`, else nothing.
-std::string Suggestion(const Schema& schema, std::string_view name, std::string_view lead);
+// Returns the options' names, in the schema's order.
+std::vector<std::string> Names(const Schema& schema);
 
 // Applies a YAML file, key by key. INVALID_ARGUMENT names the file, the line and the key.
 absl::Status ApplyConfigFile(const std::string& path, const Schema& schema);

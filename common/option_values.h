@@ -1,4 +1,4 @@
-// How option values are written and read. Private to options.cc.
+// Parses and formats the values of options. Private to options.cc.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,13 @@
 
 namespace baton::option_values {
 
-// Each fails with INVALID_ARGUMENT saying what was expected; the caller adds the option's name and the text given.
+// Each function fails with INVALID_ARGUMENT that says what was expected. The caller adds the option's name and the
+// text.
 absl::StatusOr<int64_t> ParseInt(std::string_view text, int64_t min, int64_t max);
 absl::StatusOr<absl::Duration> ParseDuration(std::string_view text, absl::Duration min, absl::Duration max);
 absl::StatusOr<ByteSize> ParseByteSize(std::string_view text);
 
-// "512MiB": the largest unit that divides it.
+// Formats a size in the largest unit that divides the size, such as "512MiB".
 std::string FormatByteSize(ByteSize size);
 
 }  // namespace baton::option_values

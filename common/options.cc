@@ -9,10 +9,12 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/arguments.h"
+#include "common/nearest_word.h"
 #include "common/option_schema.h"
 #include "common/option_values.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
+#include "common/version.h"
 
 namespace baton {
 namespace {
@@ -22,11 +24,10 @@ using option_schema::Option;
 using option_schema::Schema;
 using option_schema::Set;
 using option_schema::Shape;
-using option_schema::Suggestion;
 
 absl::Status Invalid(const auto&... parts) { return absl::InvalidArgumentError(Concat(parts...)); }
 
-// A setter for one scalar: parse, then store.
+// Returns a setter of one scalar, which parses the text and stores the value.
 template <typename T, typename Parse>
 auto Setter(T* value, Parse parse) {
   return [value, parse = std::move(parse)](const std::vector<std::string>& texts) -> absl::Status {
@@ -40,11 +41,11 @@ std::string WithDefault(std::string_view help, std::string_view shown) {
   return shown.empty() ? std::string(help) : Concat(help, " (default: ", shown, ")");
 }
 
-// The command line as CLI11 split it up: what was given for each option, in the schema's order.
+// The command line as CLI11 splits it up.
 struct CommandLine {
-  std::vector<std::vector<std::string>> given;
+  std::vector<std::vector<std::string>> given;  // the texts given for each option, in the schema's order
   std::string config_path;
-  std::string help;  // not empty: only help was asked for
+  std::string answer;  // to --help or --version; with neither option, empty
 };
 
 std::string Flag(const Option& option) { return Concat("--", option.name); }
@@ -53,10 +54,21 @@ bool IsFlag(const std::string& text, const Schema& schema) {
   return std::any_of(schema.begin(), schema.end(), [&](const Option& option) { return text == Flag(option); });
 }
 
+// `extra` is the first argument that is neither an option nor an option's value.
+absl::Status UnknownArgument(const std::string& extra, const Schema& schema) {
+  if (!extra.starts_with("-")) return Invalid("unexpected argument \"", extra, "\"");
+  const std::string option = extra.substr(0, extra.find('='));
+  const std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
+  std::vector<std::string> known = option_schema::Names(schema);
+  known.insert(known.end(), {"config", "help", "version"});
+  return Invalid("unknown option ", option, DidYouMean(name, known, "--"));
+}
+
 absl::StatusOr<CommandLine> ReadCommandLine(std::string_view program, std::string_view description,
                                             const Schema& schema, int argc, const char* const* argv) {
   CLI::App app{std::string(description), std::string(program)};
   app.set_help_flag("--help,-h", "Print this help and exit");
+  app.set_version_flag("--version", Concat(program, " ", BatonVersion()), "Print the version and exit");
   app.get_formatter()->column_width(36);
   app.allow_extras();
   CommandLine result;
@@ -73,22 +85,21 @@ absl::StatusOr<CommandLine> ReadCommandLine(std::string_view program, std::strin
   try {
     app.parse(ReversedArguments(argc, argv));
   } catch (const CLI::CallForHelp&) {
-    result.help = app.help();
+    result.answer = app.help();
+    return result;
+  } catch (const CLI::CallForVersion& version) {
+    result.answer = Concat(version.what(), "\n");
     return result;
   } catch (const CLI::ParseError& error) {
     return Invalid(error.what());
   }
   if (const std::vector<std::string> extras = app.remaining(); !extras.empty()) {
-    const std::string& extra = extras.front();
-    if (!extra.starts_with("-")) return Invalid("unexpected argument \"", extra, "\"");
-    const std::string name = extra.substr(0, extra.find('='));
-    return Invalid("unknown option ", name,
-                   Suggestion(schema, name.substr(std::min(name.find_first_not_of('-'), name.size())), "--"));
+    return UnknownArgument(extras.front(), schema);
   }
   for (const CLI::Option* handle : handles) {
     result.given.push_back(handle->results());
     for (const std::string& text : result.given.back()) {
-      // CLI11 takes whatever follows for the value.
+      // CLI11 takes any next argument for the value.
       if (IsFlag(text, schema)) return Invalid(handle->get_name(), ": expected a value, not the option ", text);
     }
   }
@@ -105,9 +116,9 @@ class OptionSet::Impl {
 
   absl::StatusOr<Outcome> Parse(int argc, const char* const* argv) {
     BATON_ASSIGN_OR_RETURN(CommandLine line, ReadCommandLine(program_, description_, schema_, argc, argv));
-    if (!line.help.empty()) {
-      std::cout << line.help << std::flush;
-      return Outcome::kHelpShown;
+    if (!line.answer.empty()) {
+      std::cout << line.answer << std::flush;
+      return Outcome::kAnswered;
     }
     if (!line.config_path.empty()) BATON_RETURN_IF_ERROR(option_schema::ApplyConfigFile(line.config_path, schema_));
     for (size_t i = 0; i < schema_.size(); ++i) {

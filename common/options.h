@@ -7,10 +7,10 @@
 //   set.AddList("cpus", &options.cpus, "...");
 //   BATON_ASSIGN_OR_RETURN(auto outcome, set.Parse(argc, argv));
 //
-// `--config FILE` and `--help` are there without being added. In YAML: `peer-timeout: 3s`; groups are written with
-// their dot: "log.level" is `--log.level` and `log: {level: info}`. Durations as "250ms", "3s"; sizes as "512MiB",
-// "2GiB". Unknown flags and keys, values that do not parse or are out of range, and a file that does not exist are
-// INVALID_ARGUMENT with the name, the value, and what was expected.
+// `--config FILE`, `--help` and `--version` are there without being added. In YAML: `peer-timeout: 3s`; groups are
+// written with their dot: "log.level" is `--log.level` and `log: {level: info}`. Durations as "250ms", "3s"; sizes as
+// "512MiB", "2GiB". Unknown flags and keys, values that do not parse or are out of range, and a file that does not
+// exist are INVALID_ARGUMENT with the name, the value, and what was expected. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +27,12 @@
 
 namespace baton {
 
-// A size in bytes, so that it is written with a unit.
+// A size in bytes, which users write with a unit.
 struct ByteSize {
   uint64_t bytes = 0;
 };
 
-// What an error of what `option` asked for begins with.
+// Adds the option's name to the beginning of an error that its value caused.
 inline absl::Status OfOption(std::string_view option, const absl::Status& status) {
   return status.ok() ? status : absl::Status(status.code(), Concat(option, ": ", status.message()));
 }
@@ -49,20 +49,21 @@ class OptionSet {
   OptionSet(const OptionSet&) = delete;
   OptionSet& operator=(const OptionSet&) = delete;
 
-  // `value` holds the default and receives what was given; it must outlive Parse. `--help` shows the default unless it
-  // is empty: then `help` says what that means.
+  // Adds an option. `value` holds the default, receives the given value, and must outlive Parse. `--help` shows the
+  // default unless the default is empty: then `help` says what an empty value means.
   void Add(std::string_view name, std::string* value, std::string_view help);
   void Add(std::string_view name, int* value, std::string_view help, int min = 0, int max = INT32_MAX);
   void Add(std::string_view name, absl::Duration* value, std::string_view help,
            absl::Duration min = absl::ZeroDuration(), absl::Duration max = absl::Hours(24));
   void Add(std::string_view name, ByteSize* value, std::string_view help);
-  // One of `choices`.
+  // Adds an option whose value is one of `choices`.
   void AddChoice(std::string_view name, std::string* value, std::vector<std::string> choices, std::string_view help);
-  // Comma-separated on the command line (or repeated), a list in YAML.
+  // Adds an option with several values: separated by commas or repeated on the command line, a list in YAML.
   void AddList(std::string_view name, std::vector<std::string>* value, std::string_view help);
   void AddList(std::string_view name, std::vector<int>* value, std::string_view help, int min = 0, int max = INT32_MAX);
 
-  enum class Outcome { kRun, kHelpShown };
+  // kAnswered: --help or --version was given, the answer is printed, and there is nothing to run.
+  enum class Outcome { kRun, kAnswered };
   absl::StatusOr<Outcome> Parse(int argc, const char* const* argv);
 
  private:

@@ -60,7 +60,7 @@ absl::Status Run(int argc, char** argv) {
   OptionSet set("baton-decode", "Receives prompts' KV pages from prefill workers and streams tokens.");
   options.AddTo(set);
   BATON_ASSIGN_OR_RETURN(const OptionSet::Outcome outcome, set.Parse(argc, argv));
-  if (outcome == OptionSet::Outcome::kHelpShown) return absl::OkStatus();
+  if (outcome == OptionSet::Outcome::kAnswered) return absl::OkStatus();
   const bool both = options.role == "both";
   BATON_RETURN_IF_ERROR(options.worker.Finalize(options.role, /*needs_secret=*/!both));
   BATON_RETURN_IF_ERROR(InitLogging(options.worker.log, options.worker.worker_id));

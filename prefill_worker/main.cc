@@ -25,7 +25,7 @@ absl::Status Run(int argc, char** argv) {
   OptionSet set("baton-prefill", "Computes prompts and hands their KV pages over to decode workers.");
   options.AddTo(set);
   BATON_ASSIGN_OR_RETURN(const OptionSet::Outcome outcome, set.Parse(argc, argv));
-  if (outcome == OptionSet::Outcome::kHelpShown) return absl::OkStatus();
+  if (outcome == OptionSet::Outcome::kAnswered) return absl::OkStatus();
   BATON_RETURN_IF_ERROR(options.Finalize("prefill", /*needs_secret=*/true));
   // It does not listen for handoffs, but UCX opens ports all the same: where the router comes in, and nowhere else.
   if (options.transport.local_host.empty()) {

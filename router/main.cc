@@ -42,7 +42,7 @@ absl::Status Run(int argc, char** argv) {
   OptionSet set("baton-router", "Takes requests from clients and has pairs of prefill and decode workers serve them.");
   DescribeOptions(set, options);
   BATON_ASSIGN_OR_RETURN(const OptionSet::Outcome outcome, set.Parse(argc, argv));
-  if (outcome == OptionSet::Outcome::kHelpShown) return absl::OkStatus();
+  if (outcome == OptionSet::Outcome::kAnswered) return absl::OkStatus();
   BATON_RETURN_IF_ERROR(CheckOptions(options));
   BATON_RETURN_IF_ERROR(InitLogging(options.log, options.router_id));
   BATON_ASSIGN_OR_RETURN(const std::unique_ptr<Router> router, Router::Start(options));

@@ -1,6 +1,5 @@
 #include "worker/options.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/address.h"
+#include "common/cpus.h"
 #include "common/status_macros.h"
 
 namespace baton {
@@ -23,12 +23,6 @@ constexpr size_t kMinSecretBytes = 16;
 constexpr size_t kMaxSecretBytes = 4096;
 constexpr uint64_t kMinMessageBytes = 1 << 16;
 constexpr uint64_t kMaxMessageBytes = 1 << 30;
-
-int UsableCpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-}
 
 std::string HostName() {
   char name[256] = {};

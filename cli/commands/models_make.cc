@@ -1,7 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +11,7 @@
 #include "cli/commands/commands.h"
 #include "cli/flags/flags.h"
 #include "cli/tools/make_model.h"
+#include "common/cpus.h"
 #include "common/strings.h"
 
 namespace baton {
@@ -68,7 +68,7 @@ void AddModelsMakeCommand(CLI::App& models, const Console& console, Command* cho
       "either format.");
   const auto flags = std::make_shared<MakeFlags>();
   MakeModelOptions& options = flags->options;
-  options.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  options.threads = UsableCpus();
   AddFlag(command, "--preset", "NAME", "the shape: 110m, tinyllama-1.1b, llama-3.2-1b or llama-3-8b",
           [&options](const std::string& text) { return SetPreset(text, &options.preset); })
       ->required();

@@ -1,8 +1,6 @@
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -11,6 +9,7 @@
 #include "cli/commands/commands.h"
 #include "cli/flags/flags.h"
 #include "cli/tools/quantize_model.h"
+#include "common/cpus.h"
 
 namespace baton {
 namespace {
@@ -46,7 +45,7 @@ void AddQuantizeCommand(CLI::App& app, const Console& console, Command* chosen) 
   command.footer("Norms stay in f32. Rows must be a multiple of 32 values. Needs no router.");
   const auto flags = std::make_shared<QuantizeFlags>();
   QuantizeOptions& options = flags->options;
-  options.threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  options.threads = UsableCpus();
   command.add_option("IN", flags->in, "the model's folder, in Hugging Face form, or its GGUF file")->required();
   command.add_option("OUT", flags->out, "the GGUF file to write; must not exist")->required();
   AddFlag(command, "--to", "NAME", "q8_0 or q4_0", [&options](const std::string& text) {

@@ -20,6 +20,7 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 using std::string_literals::operator""s;
 
@@ -117,6 +118,7 @@ TEST_F(CommandLineTest, WorkersRefuseOptionsThatDoNotFit) {
       {{"--model=" + (SourceFolder() / "LICENSE").string(),
         "--secret-file=" + (SourceFolder() / ".clang-format").string()},
        "LICENSE: expected a GGUF file, which starts with \"GGUF\""},
+      {{"--modle=x"}, "baton-prefill: unknown option --modle; did you mean --model?\n"},
       {{model, "--cpus=0,0"}, "cpus names CPU 0 twice"},
       {{model, "--cpus=0-1"},
        "--cpus: \"0-1\" is not valid, expected whole numbers from 0 to 2147483647, separated by"},
@@ -138,6 +140,15 @@ TEST_F(CommandLineTest, HelpShowsEachDefaultOnce) {
   EXPECT_THAT(Output(), HasSubstr("name that clients ask for (default: that of the folder or file)\n"));
   EXPECT_THAT(Output(), HasSubstr("(required)\n"));
   EXPECT_THAT(Output(), Not(HasSubstr("(default: none)")));
+}
+
+TEST_F(CommandLineTest, EveryProgramTellsItsVersion) {
+  for (const char* program : {"baton", "baton-router", "baton-prefill", "baton-decode"}) {
+    std::filesystem::remove(output_file_);
+    const auto process = Start(BinaryFolder() / program, {"--version"});
+    EXPECT_EQ(ExitCode(*process), 0);
+    EXPECT_THAT(Output(), MatchesRegex(absl::StrCat(program, " [0-9]+\\.[0-9]+\\.[0-9]+\n")));
+  }
 }
 
 // The demo with the binaries of this build, on ports of its own. Its temporary files go to a folder of their own.

@@ -129,6 +129,9 @@ TEST_F(OptionsTest, TakeAnEmptyFile) {
 TEST_F(OptionsTest, RefuseUnknownNamesAndSuggestTheRightOne) {
   EXPECT_TRUE(Fails(Parse({"--thread", "2"}), kInvalid, "unknown option --thread; did you mean --threads?"));
   EXPECT_TRUE(Fails(Parse({"--log-level=info"}), kInvalid, "unknown option --log-level; did you mean --log.level?"));
+  EXPECT_TRUE(Fails(Parse({"--threasd=2"}), kInvalid, "unknown option --threasd; did you mean --threads?"));
+  EXPECT_TRUE(Fails(Parse({"--confg", "x"}), kInvalid, "unknown option --confg; did you mean --config?"));
+  EXPECT_TRUE(Fails(Parse({"--verison"}), kInvalid, "unknown option --verison; did you mean --version?"));
   const absl::Status far = Parse({"--verbose"}).status();
   EXPECT_EQ(far.message(), "unknown option --verbose");
   EXPECT_TRUE(Fails(Parse({"-x"}), kInvalid, "unknown option -x"));
@@ -198,12 +201,21 @@ TEST_F(OptionsTest, NameAFileThatIsNotThere) {
   EXPECT_TRUE(Fails(Parse({"--config", "/"}), kInvalid, "\"/\""));
 }
 
+TEST_F(OptionsTest, AnswerWithTheProgramsNameAndVersion) {
+  ::testing::internal::CaptureStdout();
+  const auto outcome = Parse({"--version"});
+  const std::string answer = ::testing::internal::GetCapturedStdout();
+  ASSERT_OK(outcome);
+  EXPECT_EQ(*outcome, Outcome::kAnswered);
+  EXPECT_THAT(answer, ::testing::MatchesRegex("baton-test [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
 TEST_F(OptionsTest, ShowHelpWithEveryOptionItsDefaultAndItsHelp) {
   ::testing::internal::CaptureStdout();
   const auto outcome = Parse({"--threads", "0", "--help"});
   const std::string help = ::testing::internal::GetCapturedStdout();
   ASSERT_OK(outcome);
-  EXPECT_EQ(*outcome, Outcome::kHelpShown);
+  EXPECT_EQ(*outcome, Outcome::kAnswered);
   for (const char* text :
        {"Tests options.", "--config FILE", "--listen TEXT", "host:port for gRPC (default: 127.0.0.1:1)",
         "--threads INT", "(default: 4)", "--peer-timeout DURATION", "(default: 3s)", "--pool SIZE", "(default: 512MiB)",

@@ -1,0 +1,7 @@
+#include "common/version.h"
+
+namespace baton {
+
+std::string_view BatonVersion() { return BATON_VERSION; }
+
+}  // namespace baton
