@@ -95,7 +95,7 @@ int ReportParseError(const CLI::App& app, const CLI::ParseError& error, const Co
 }  // namespace
 
 int RunBaton(int argc, const char* const* argv, const Console& console) {
-  CLI::App app("Talks to a Baton router, and looks after models.", "baton");
+  CLI::App app("Sends requests to a Baton router, and works on models.", "baton");
   app.set_version_flag("--version", Concat("baton ", BatonVersion()), "Print the version and exit");
   app.require_subcommand(1);
   Command chosen;
@@ -111,9 +111,9 @@ int RunBaton(int argc, const char* const* argv, const Console& console) {
   try {
     app.parse(ReversedArguments(argc, argv));
   } catch (const CLI::ParseError& error) {
-    return ReportParseError(app, error, console);
+    return FinishOutput(console, "baton", ReportParseError(app, error, console));
   }
-  return chosen();
+  return FinishOutput(console, PathOf(ReachedCommands(app)), chosen());
 }
 
 }  // namespace baton

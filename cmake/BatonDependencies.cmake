@@ -16,6 +16,7 @@ find_package(OpenSSL REQUIRED)
 find_package(ICU REQUIRED COMPONENTS uc)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(LIBEDIT REQUIRED IMPORTED_TARGET libedit)
 
 # Optional: reported, not needed to build or test.
 find_package(CUDAToolkit QUIET)

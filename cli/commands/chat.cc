@@ -5,6 +5,7 @@
 #include "cli/client.h"
 #include "cli/commands/commands.h"
 #include "cli/console/interrupt.h"
+#include "cli/console/line_editor.h"
 #include "cli/console/line_reader.h"
 #include "cli/flags/flags.h"
 #include "cli/flags/generation_flags.h"
@@ -27,14 +28,15 @@ void Append(v1::ChatInput& chat, const char* role, const std::string& content) {
   message.set_content(content);
 }
 
-// A conversation: `request` holds its history, which every turn sends whole and then extends.
+// A conversation. `request` holds the history: each turn sends the whole history and extends it.
 class Dialogue {
  public:
   Dialogue(const ChatFlags& flags, const Console& console, Client& client, v1::GenerateRequest request,
            absl::Duration timeout)
       : flags_(flags), console_(console), client_(client), request_(std::move(request)), timeout_(timeout) {}
 
-  // One turn. A cancelled answer stays in the history as far as it came; a turn without any answer leaves no trace.
+  // Runs one turn. The history keeps the part of a cancelled answer that arrived. A turn without any answer leaves the
+  // history as it was.
   absl::Status Ask(const std::string& question) {
     v1::ChatInput& chat = *request_.mutable_chat();
     Append(chat, "user", question);
@@ -63,22 +65,35 @@ class Dialogue {
   const absl::Duration timeout_;
 };
 
+constexpr char kPrompt[] = "> ";
+
+// Answers each line until the input ends.
 int Talk(Dialogue& dialogue, const Console& console) {
-  LineReader lines(console.input_fd, *console.interrupt);
+  const std::unique_ptr<LineSource> editor =
+      console.screen_fd < 0 ? nullptr
+                            : LineEditor::Create(console.input_fd, console.screen_fd, kPrompt, *console.interrupt);
+  LineReader reader(console.input_fd, *console.interrupt);
+  LineSource& lines = editor != nullptr ? *editor : reader;
+  const bool prompts = editor == nullptr && console.input_is_terminal;
   std::string question;
   while (true) {
-    if (console.input_is_terminal) *console.err << "> " << std::flush;
+    if (prompts) *console.err << kPrompt << std::flush;
     switch (lines.Next(&question)) {
-      case LineReader::Result::kEnd:
-        if (console.input_is_terminal) *console.err << std::endl;
+      case LineSource::Result::kEnd:
+        if (prompts) *console.err << std::endl;
         return kExitOk;
-      case LineReader::Result::kInterrupted:
+      case LineSource::Result::kInterrupted:
+        if (editor != nullptr) {
+          // Ctrl-C cleared the line.
+          console.interrupt->Reset();
+          continue;
+        }
         *console.err << std::endl;
         return kExitInterrupted;
-      case LineReader::Result::kTooLong:
-        *console.err << "baton chat: a line of over " << LineReader::kMaxLineBytes << " bytes" << std::endl;
+      case LineSource::Result::kTooLong:
+        *console.err << "baton chat: a line has more than " << LineReader::kMaxLineBytes << " bytes" << std::endl;
         return kExitError;
-      case LineReader::Result::kLine:
+      case LineSource::Result::kLine:
         break;
     }
     if (question.find_first_not_of(" \t\r") == std::string::npos) continue;
@@ -87,6 +102,7 @@ int Talk(Dialogue& dialogue, const Console& console) {
       continue;
     }
     const absl::Status status = dialogue.Ask(question);
+    if (!console.out->good()) return kExitError;
     if (status.ok()) continue;
     if (console.interrupt->triggered()) {
       // Ctrl-C ended the answer, not the chat.
@@ -111,7 +127,8 @@ int RunChat(const ChatFlags& flags, const Console& console) {
 
   const auto client = Client::Connect(flags.target, kConnectTimeout, *console.interrupt);
   if (!client.ok()) return Report(console, "chat", client.status());
-  if (console.input_is_terminal) *console.err << "Ctrl-C stops an answer, Ctrl-D ends the chat." << std::endl;
+  if (console.input_is_terminal)
+    *console.err << "Ctrl-C stops an answer or clears the line, Ctrl-D ends the chat." << std::endl;
   Dialogue dialogue(flags, console, **client, std::move(request), *timeout);
   return Talk(dialogue, console);
 }
@@ -120,11 +137,16 @@ int RunChat(const ChatFlags& flags, const Console& console) {
 
 void AddChatCommand(CLI::App& app, const Console& console, Command* chosen) {
   const auto flags = std::make_shared<ChatFlags>();
-  CLI::App& command = *app.add_subcommand("chat", "A conversation: one line per turn, the history is kept.");
+  CLI::App& command =
+      *app.add_subcommand("chat", "Holds a conversation: one line per turn, with the history of all turns.");
   AddTarget(command, &flags->target);
   command.add_option("--system", flags->system, "system message before the conversation");
   flags->generation.AddTo(command);
-  command.add_flag("--summary", flags->summary, "after each answer one line on stderr about how it was served");
+  command.add_flag("--summary", flags->summary,
+                   "after each answer, print one line on stderr: latencies, KV bytes, workers");
+  command.footer(
+      "On a terminal, lines are edited, and arrow up and down show earlier lines.\n"
+      "Ctrl-C stops an answer or clears the line. Ctrl-D ends the chat.");
   command.callback([flags, &console, chosen] { *chosen = [flags, &console] { return RunChat(*flags, console); }; });
 }
 

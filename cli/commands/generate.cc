@@ -6,6 +6,7 @@
 
 #include "cli/client.h"
 #include "cli/commands/commands.h"
+#include "cli/console/input_text.h"
 #include "cli/console/interrupt.h"
 #include "cli/flags/conversation_flags.h"
 #include "cli/flags/flags.h"
@@ -48,7 +49,7 @@ class AnswerWriter {
  public:
   AnswerWriter(const Console& console, bool json) : out_(*console.out), json_(json) {}
 
-  // False once nobody reads any more.
+  // Returns false when the output can no longer be written, so that the rest need not be generated.
   bool Write(const v1::GenerateResponse& response) {
     if (json_) {
       out_ << ToJsonLine(response) << '\n';
@@ -62,7 +63,7 @@ class AnswerWriter {
     return out_.good();
   }
 
-  // Ends the last line, so that what follows starts on its own.
+  // Ends the last line of the text.
   void End() {
     if (!at_line_start_) out_ << std::endl;
   }
@@ -70,13 +71,19 @@ class AnswerWriter {
   const std::string& logprobs() const { return logprobs_; }
 
  private:
-  std::ostream& out_;
+  OutputStream& out_;
   const bool json_;
   bool at_line_start_ = true;
   std::string logprobs_;
 };
 
-int RunGenerate(const GenerateFlags& flags, const Console& console) {
+absl::Status TakeInputs(const Console& console, GenerateFlags& flags) {
+  BATON_RETURN_IF_ERROR(TakeInput(console, "--prompt", &flags.prompt));
+  return flags.conversation.TakeInputs(console);
+}
+
+int RunGenerate(GenerateFlags& flags, const Console& console) {
+  if (const absl::Status status = TakeInputs(console, flags); !status.ok()) return Report(console, "generate", status);
   const absl::StatusOr<v1::GenerateRequest> request = BuildRequest(flags);
   if (!request.ok()) return Report(console, "generate", request.status(), kExitUsage);
   const absl::StatusOr<absl::Duration> timeout = flags.generation.timeout();
@@ -92,7 +99,7 @@ int RunGenerate(const GenerateFlags& flags, const Console& console) {
   *console.err << writer.logprobs();
   if (!finish.ok()) return Report(console, "generate", finish.status());
   if (flags.summary) *console.err << SummaryLine(*finish) << std::endl;
-  return console.out->good() ? kExitOk : kExitError;
+  return kExitOk;
 }
 
 }  // namespace
@@ -102,14 +109,13 @@ void AddGenerateCommand(CLI::App& app, const Console& console, Command* chosen) 
   CLI::App& command = *app.add_subcommand("generate", "Sends one prompt and streams the answer to stdout.");
   AddTarget(command, &flags->target);
   CLI::Option_group& input = *command.add_option_group("Input", "one of these");
-  input.add_option("--prompt", flags->prompt, "text to continue; special tokens are recognized");
+  input.add_option("--prompt", flags->prompt, "text to continue; - reads it from the standard input, whole");
   flags->conversation.AddTo(command, input);
   AddTokenIds(input, "--token-ids", &flags->token_ids, "token ids to continue, comma-separated");
   input.require_option(1);
   flags->generation.AddTo(command);
-  command.add_flag("--json", flags->json, "one JSON line per message of the stream instead of text");
-  command.add_flag("--summary", flags->summary,
-                   "afterwards one line on stderr: latencies, KV bytes handed over, the workers");
+  command.add_flag("--json", flags->json, "print one JSON line per message of the stream instead of the text");
+  command.add_flag("--summary", flags->summary, "afterwards print one line on stderr: latencies, KV bytes, workers");
   command.callback([flags, &console, chosen] { *chosen = [flags, &console] { return RunGenerate(*flags, console); }; });
 }
 

@@ -20,7 +20,8 @@ struct RenderFlags {
   bool json = false;
 };
 
-absl::Status Render(const RenderFlags& flags, const Console& console) {
+absl::Status Render(RenderFlags& flags, const Console& console) {
+  BATON_RETURN_IF_ERROR(flags.conversation.TakeInputs(console));
   BATON_ASSIGN_OR_RETURN(const Conversation conversation, flags.conversation.Read());
   BATON_ASSIGN_OR_RETURN(const auto assets, LoadModelAssets(flags.model));
   BATON_ASSIGN_OR_RETURN(const std::string prompt, assets->RenderChat(conversation, "chat"));
@@ -41,15 +42,16 @@ absl::Status Render(const RenderFlags& flags, const Console& console) {
 }  // namespace
 
 void AddRenderCommand(CLI::App& app, const Console& console, Command* chosen) {
-  CLI::App& command =
-      *app.add_subcommand("render", "Shows the prompt that a model's chat template makes of a conversation, offline.");
+  CLI::App& command = *app.add_subcommand(
+      "render", "Shows the prompt that a model's chat template makes of a conversation, without a router.");
   const auto flags = std::make_shared<RenderFlags>();
-  command.footer("Exactly the prompt that the router makes for this model; nothing is added, not even a line feed.");
-  command.add_option("--model", flags->model, "model, as the workers take it; its weights are not read")->required();
+  command.footer("The prompt is the one that the router makes for this model. No line feed is added at the end.");
+  command.add_option("--model", flags->model, "model, in a form that workers take; the weights are not read")
+      ->required();
   CLI::Option_group& input = *command.add_option_group("Input", "one of these");
   flags->conversation.AddTo(command, input);
   input.require_option(1);
-  command.add_flag("--tokens", flags->tokens, "show its tokens instead");
+  command.add_flag("--tokens", flags->tokens, "show the prompt's tokens instead");
   command.add_flag("--json", flags->json, "print one line of JSON: the prompt and its tokens");
   command.callback([flags, &console, chosen] {
     *chosen = [flags, &console] {

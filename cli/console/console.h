@@ -1,9 +1,11 @@
-// Where a command reads and writes: the process's own streams in main, pipes and strings in tests. Owns nothing.
+// Where a command reads and writes: the process's own descriptors in main, pipes and files in tests. Owns nothing.
 #pragma once
 
 #include <ostream>
+#include <string>
 
 #include "absl/status/status.h"
+#include "cli/console/output_stream.h"
 
 namespace baton {
 
@@ -13,7 +15,8 @@ struct Console {
   int input_fd;
   bool input_is_terminal;
   bool err_is_terminal;
-  std::ostream* out;
+  int screen_fd;  // the terminal that shows what the user types; -1: lines are not edited
+  OutputStream* out;
   std::ostream* err;
   Interrupt* interrupt;
 };
@@ -22,7 +25,11 @@ struct Console {
 enum ExitCode : int { kExitOk = 0, kExitError = 1, kExitUsage = 2, kExitInterrupted = 130 };
 
 // Prints "baton <command>: <message>" to stderr and returns `code`. After an interrupt, prints nothing and returns
-// kExitInterrupted.
+// kExitInterrupted. When the output could not be written, prints nothing and returns kExitError: FinishOutput says so.
 int Report(const Console& console, const char* command, const absl::Status& status, ExitCode code = kExitError);
+
+// Flushes the output of `program`, such as "baton status", which wants to exit with `code`. Returns `code`. When the
+// output could not be written, says so on stderr and returns kExitError, or kExitInterrupted if `code` is that.
+int FinishOutput(const Console& console, const std::string& program, int code);
 
 }  // namespace baton

@@ -15,7 +15,7 @@ namespace {
 
 void Raise(int event_fd) {
   const uint64_t one = 1;
-  // An eventfd takes eight bytes or, full to the brim, none: readable either way.
+  // A full eventfd refuses the write, and is readable all the same.
   [[maybe_unused]] const ssize_t written = write(event_fd, &one, sizeof(one));
 }
 

@@ -1,4 +1,4 @@
-// Ctrl-C as an event: a flag, a file descriptor to poll, and a callback that cancels what is running. Thread-safe.
+// Ctrl-C as an event: a flag, a file descriptor to poll, and a callback that cancels the running call. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -18,13 +18,13 @@ class Interrupt {
 
   void Trigger();
   bool triggered() const;
-  // Forgets a trigger: a chat goes on after its answer was cancelled.
+  // Forgets a trigger, so that a chat goes on after Ctrl-C.
   void Reset();
   // Readable while triggered.
   int fd() const { return fd_; }
 
-  // While it lives, `cancel` is called by Trigger (at once when already triggered). One at a time; once the destructor
-  // has returned, `cancel` is not running and will not be called.
+  // While a scope lives, Trigger calls `cancel`. A scope that begins after the trigger calls `cancel` at once. There is
+  // one scope at a time. Once the destructor has returned, `cancel` neither runs nor will be called.
   class Scope {
    public:
     Scope(Interrupt& interrupt, std::function<void()> cancel);
@@ -43,7 +43,8 @@ class Interrupt {
   std::function<void()> cancel_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Turns SIGINT into Interrupt::Trigger. Blocks the signal for the process: construct it before any thread starts.
+// Turns SIGINT into Interrupt::Trigger. Construct the watcher before any other thread starts: it blocks the signal for
+// the process.
 class SignalWatcher {
  public:
   explicit SignalWatcher(Interrupt& interrupt);

@@ -9,7 +9,7 @@
 
 namespace baton {
 
-LineReader::Result LineReader::Next(std::string* line) {
+LineSource::Result LineReader::Next(std::string* line) {
   while (true) {
     if (interrupt_.triggered()) return Result::kInterrupted;
     if (const size_t newline = buffer_.find('\n'); newline != std::string::npos) {

@@ -1,23 +1,25 @@
-// Reads lines from a file descriptor while an interrupt can end the wait. Not thread-safe; does not own the descriptor.
+// Reads lines from a file descriptor as they are.
+//
+// Not thread-safe. Does not own the descriptor.
 #pragma once
 
 #include <cstddef>
 #include <string>
 
+#include "cli/console/line_source.h"
+
 namespace baton {
 
 class Interrupt;
 
-class LineReader {
+class LineReader final : public LineSource {
  public:
   static constexpr size_t kMaxLineBytes = 1 << 20;
 
   LineReader(int fd, const Interrupt& interrupt) : fd_(fd), interrupt_(interrupt) {}
 
-  enum class Result { kLine, kEnd, kInterrupted, kTooLong };
-  // Waits for the next line, which comes without its newline; a last line may lack one. A line over kMaxLineBytes is
-  // kTooLong, and reading cannot go on.
-  Result Next(std::string* line);
+  // The last line may lack its newline. A line over kMaxLineBytes is kTooLong.
+  Result Next(std::string* line) override;
 
  private:
   const int fd_;

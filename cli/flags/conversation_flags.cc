@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cli/console/input_text.h"
 #include "cli/flags/generation_flags.h"
 #include "common/status_macros.h"
 #include "engine/formats/file.h"
@@ -16,15 +17,18 @@ constexpr size_t kMaxFileBytes = size_t{16} << 20;
 }  // namespace
 
 void ConversationFlags::AddTo(CLI::App& command, CLI::Option_group& input) {
-  CLI::Option* chat = input.add_option("--chat", chat_, "a user's message, put through the chat template");
+  CLI::Option* chat =
+      input.add_option("--chat", chat_, "a user's message, for the chat template; - reads the whole standard input");
   input.add_option("--messages", messages_file_,
-                   "file with a conversation: JSON as OpenAI's API has it, a list of messages or an object with "
+                   "file with a conversation in OpenAI's JSON: a list of messages, or an object with "
                    "messages, tools, documents and chat_template_kwargs");
   command.add_option("--system", system_, "system message before --chat")->needs(chat);
-  command.add_option("--tools", tools_file_, "file with a JSON list of tools, as OpenAI's API has it");
+  command.add_option("--tools", tools_file_, "file with a list of tools in OpenAI's JSON");
   command.add_option("--template-args", template_args_,
-                     "JSON object of more variables for the chat template, such as {\"enable_thinking\": false}");
+                     "JSON object with more variables for the chat template, such as {\"enable_thinking\": false}");
 }
+
+absl::Status ConversationFlags::TakeInputs(const Console& console) { return TakeInput(console, "--chat", &chat_); }
 
 absl::StatusOr<Conversation> ConversationFlags::Read() const {
   Conversation conversation;

@@ -1,4 +1,4 @@
-// The flags of a conversation, shared by the commands that send or render one.
+// The flags of a conversation, for the commands that send or render conversations.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "baton/v1/inference.pb.h"
+#include "cli/console/console.h"
 #include "text/chat/conversation.h"
 
 namespace CLI {
@@ -18,15 +19,19 @@ namespace baton {
 
 class ConversationFlags {
  public:
-  // --chat and --messages go to `input`, the others to `command`. `this` must outlive the parse.
+  // Adds --chat and --messages to `input`, and the other flags to `command`. `this` must outlive the parse.
   void AddTo(CLI::App& command, CLI::Option_group& input);
+
+  // Reads the standard input for `--chat -`. Fails as TakeInput does.
+  absl::Status TakeInputs(const Console& console);
 
   bool given() const { return chat_.has_value() || messages_file_.has_value(); }
 
-  // INVALID_ARGUMENT names the flag, or the file and what is wrong in it. There must be one: given().
+  // Returns the conversation that the flags give: given() must be true. INVALID_ARGUMENT names the flag, or the file
+  // and the problem.
   absl::StatusOr<Conversation> Read() const;
 
-  // INVALID_ARGUMENT names a flag that says something about a conversation, for commands that may go without one.
+  // For commands that may go without a conversation. INVALID_ARGUMENT names a flag that needs a conversation.
   absl::Status CheckNone() const;
 
  private:

@@ -1,9 +1,12 @@
 // The `baton` program and the demo against real processes.
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <pty.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -23,6 +26,42 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 using std::string_literals::operator""s;
+
+// Both sides of a pseudo-terminal.
+class Terminal {
+ public:
+  Terminal() { EXPECT_EQ(openpty(&keyboard_, &screen_, nullptr, nullptr, nullptr), 0); }
+  ~Terminal() {
+    close(keyboard_);
+    close(screen_);
+  }
+  int fd() const { return screen_; }
+  void Type(const std::string& keys) const {
+    EXPECT_EQ(write(keyboard_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
+  }
+
+  // Waits until the screen shows `text` after what earlier waits found.
+  bool WaitFor(const std::string& text) {
+    const absl::Time deadline = absl::Now() + kPatience;
+    size_t at = 0;
+    while ((at = shown_.find(text)) == std::string::npos) {
+      pollfd readable = {keyboard_, POLLIN, 0};
+      if (absl::Now() >= deadline) return false;
+      if (poll(&readable, 1, 100) <= 0) continue;
+      char piece[256];
+      const ssize_t count = read(keyboard_, piece, sizeof(piece));
+      if (count <= 0) return false;
+      shown_.append(piece, static_cast<size_t>(count));
+    }
+    shown_.erase(0, at + text.size());
+    return true;
+  }
+
+ private:
+  int keyboard_ = -1;
+  int screen_ = -1;
+  std::string shown_;
+};
 
 class CommandLineTest : public ClusterTest {
  protected:
@@ -58,6 +97,15 @@ class CommandLineTest : public ClusterTest {
 
   std::string Output() const { return ReadFile(output_file_); }
 
+  bool WaitForOutput(const std::string& text) const {
+    const absl::Time deadline = absl::Now() + kPatience;
+    while (Output().find(text) == std::string::npos) {
+      if (absl::Now() >= deadline) return false;
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    return true;
+  }
+
   const std::string output_file_;
 };
 
@@ -76,6 +124,51 @@ TEST_F(CommandLineTest, CtrlCCancelsTheRequestAndExitsWith130) {
   ASSERT_OK(baton->Signal(SIGINT));
   EXPECT_EQ(ExitCode(*baton), 130);
   EXPECT_OK(cluster_->WaitIdle());
+}
+
+TEST_F(CommandLineTest, AChatOnATerminalEditsLinesAndCtrlCClearsThem) {
+  Terminal terminal;
+  // The answers go to the output file, the prompts and the line to the terminal.
+  const auto chat = Start("/usr/bin/setsid",
+                          {"--ctty", "/bin/sh", "-c", "exec 2>&0; exec \"$@\"", "sh", BinaryFolder() / "baton", "chat",
+                           "--max-tokens=12", "--temperature=0", "--target=" + cluster_->target()},
+                          {}, terminal.fd());
+  ASSERT_TRUE(terminal.WaitFor("> "));
+  terminal.Type("What does Baton do?\n");
+  ASSERT_TRUE(terminal.WaitFor("What does Baton do?"));
+  ASSERT_TRUE(WaitForOutput("\n"));
+  ASSERT_TRUE(terminal.WaitFor("> "));
+  terminal.Type("forget this\x03");
+  ASSERT_TRUE(terminal.WaitFor("^C"));
+  ASSERT_TRUE(terminal.WaitFor("> "));
+  terminal.Type("\x1b[A\n");  // arrow up
+  ASSERT_TRUE(terminal.WaitFor("What does Baton do?"));
+  ASSERT_TRUE(terminal.WaitFor("> "));
+  // Typed before the editor has set the terminal up, the key is lost.
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (chat->running() && absl::Now() < deadline) {
+    terminal.Type("\x04");
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_EQ(ExitCode(*chat), 0);
+  const std::string answers = Output();
+  EXPECT_EQ(std::count(answers.begin(), answers.end(), '\n'), 2) << answers;
+}
+
+TEST_F(CommandLineTest, AFullDiskIsTheErrorOfAnAnswer) {
+  const auto baton =
+      Start("/bin/sh", {"-c", "exec \"$@\" >/dev/full", "sh", BinaryFolder() / "baton", "generate", "--prompt=Once",
+                        "--ignore-eos", "--max-tokens=1900", "--target=" + cluster_->target()});
+  EXPECT_EQ(ExitCode(*baton), 1);
+  EXPECT_EQ(Output(), "baton generate: the output cannot be written: No space left on device\n");
+  EXPECT_OK(cluster_->WaitIdle());
+}
+
+TEST_F(CommandLineTest, ThePromptMayComeFromTheInput) {
+  const auto baton = Start("/bin/sh", {"-c", "printf 'What does Baton do?' | \"$@\"", "sh", BinaryFolder() / "baton",
+                                       "generate", "--chat=-", "--temperature=0", "--target=" + cluster_->target()});
+  EXPECT_EQ(ExitCode(*baton), 0);
+  EXPECT_THAT(Output(), HasSubstr("Baton is a server for disaggregated LLM inference."));
 }
 
 TEST_F(CommandLineTest, StatusShowsTheWorkersAsJson) {
@@ -183,15 +276,6 @@ class DemoTest : public CommandLineTest {
   }
   static size_t CountProcesses(const std::string& needle) { return FindProcesses(needle).size(); }
 
-  bool WaitForOutput(const std::string& text) const {
-    const absl::Time deadline = absl::Now() + kPatience;
-    while (Output().find(text) == std::string::npos) {
-      if (absl::Now() >= deadline) return false;
-      absl::SleepFor(absl::Milliseconds(10));
-    }
-    return true;
-  }
-
   std::unique_ptr<Process> StartDemoBy(std::vector<std::string> command, std::vector<std::string> arguments,
                                        const std::string& port, int input_fd) {
     command.insert(command.begin(), {"TMPDIR=" + temporary_folder_, "BATON_BIN=" + BinaryFolder().string()});
@@ -201,24 +285,6 @@ class DemoTest : public CommandLineTest {
   }
 
   const std::string temporary_folder_;
-};
-
-// Both sides of a pseudo-terminal.
-class Terminal {
- public:
-  Terminal() { EXPECT_EQ(openpty(&keyboard_, &screen_, nullptr, nullptr, nullptr), 0); }
-  ~Terminal() {
-    close(keyboard_);
-    close(screen_);
-  }
-  int fd() const { return screen_; }
-  void Type(const std::string& keys) const {
-    EXPECT_EQ(write(keyboard_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
-  }
-
- private:
-  int keyboard_ = -1;
-  int screen_ = -1;
 };
 
 TEST_F(DemoTest, OnceStreamsAnAnswerAndLeavesNoProcess) {

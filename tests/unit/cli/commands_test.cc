@@ -1,7 +1,10 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -153,6 +156,65 @@ TEST_F(CommandsTest, ChatInputPutsTheSystemMessageFirst) {
   EXPECT_EQ(request.chat().messages(1).content(), "hello");
 }
 
+TEST_F(CommandsTest, APromptOfADashIsTheWholeInput) {
+  std::string text = "two\nlines ";
+  text.append(100'000, 'x');
+  CliResult run = RunCli({"generate", "--target", router_.target(), "--prompt", "-"}, text);
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(router_.requests().at(0).prompt(), text);
+  run = RunCli({"generate", "--target", router_.target(), "--chat=-", "--system", "s"}, "a\nb\n");
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(router_.requests().at(1).chat().messages(1).content(), "a\nb\n");
+}
+
+TEST_F(CommandsTest, APromptOfADashWithoutInputIsAnError) {
+  for (const std::string flag : {"--prompt", "--chat"}) {
+    const CliResult run = RunCli({"generate", "--target", router_.target(), flag, "-"}, "");
+    EXPECT_EQ(run.code, 1);
+    EXPECT_EQ(run.err,
+              "baton generate: " + flag + " -: the standard input is empty, expected the text of the prompt there\n");
+  }
+  EXPECT_THAT(router_.requests(), IsEmpty());
+}
+
+TEST_F(CommandsTest, AnInterruptEndsTheWaitForThePrompt) {
+  Interrupt interrupt;
+  interrupt.Trigger();
+  EXPECT_EQ(RunCli({"generate", "--prompt", "-"}, "x", &interrupt).code, 130);
+}
+
+TEST_F(CommandsTest, AnOutputThatCannotBeWrittenIsTheError) {
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(full, 0);
+  std::atomic<bool> cancelled = false;
+  router_.on_generate = [&cancelled](grpc::ServerContext& context, const auto&, auto& writer) {
+    writer.Write(MakeChunk(0, "Hel", {1}));
+    while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
+    cancelled = true;
+    return grpc::Status::CANCELLED;
+  };
+  router_.status.set_ready(true);
+  const std::string target = "--target=" + router_.target();
+  const std::string model = DemoModel("demo-chat");
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"generate", "--prompt=x", target}, "baton generate"},
+      {{"generate", "--prompt=x", "--json", target}, "baton generate"},
+      {{"status", target}, "baton status"},
+      {{"tokenize", "--model", model, "--token-ids=257"}, "baton tokenize"},
+      {{"render", "--model", model, "--chat=x"}, "baton render"},
+      {{"models", "inspect", model}, "baton models inspect"},
+      {{"generate", "--help"}, "baton"},
+      {{"--version"}, "baton"},
+  };
+  for (const auto& [arguments, program] : cases) {
+    const CliResult run = RunCli(arguments, "", nullptr, full);
+    EXPECT_EQ(run.code, 1) << program;
+    EXPECT_EQ(run.err, program + ": the output cannot be written: No space left on device\n");
+  }
+  EXPECT_TRUE(cancelled) << "the answer that nobody reads is cancelled";
+  close(full);
+}
+
 TEST_F(CommandsTest, AConversationFromAFileIsSentWhole) {
   const TempFolder folder;
   std::ofstream(folder.path() / "c.json")
@@ -225,37 +287,6 @@ TEST_F(CommandsTest, UsageErrorsExitWithTwoAndNameTheFlag) {
   }
   EXPECT_THAT(router_.requests(), IsEmpty());
   EXPECT_EQ(RunCli({}).code, 2);
-}
-
-TEST(UsageErrorTest, AnUnknownWordIsNamedWithTheNearestOne) {
-  const std::pair<std::vector<std::string>, std::string> cases[] = {
-      {{"foo"}, "baton: unknown command \"foo\"\nThe commands are bench, chat, generate, models, "},
-      {{"genrate", "--prompt", "x"}, "baton: unknown command \"genrate\"; did you mean generate?\nThe commands are "},
-      {{"foo", "generate"}, "baton: unknown command \"foo\"\n"},
-      {{"bench", "srve"},
-       "baton bench: unknown command \"srve\"; did you mean serve?\nThe commands are engine, serve.\n"},
-      {{"generate", "--prompt", "x", "--modle", "y"},
-       "baton generate: unknown option --modle; did you mean --model?\n`baton generate --help` shows "},
-      {{"generate", "--promt=x"}, "baton generate: unknown option --promt; did you mean --prompt?\n"},
-      {{"generate", "--prompt=x", "--no-ignore-oes"},
-       "unknown option --no-ignore-oes; did you mean --no-ignore-eos?\n"},
-      {{"generate", "--prompt=x", "--frobnicate"}, "baton generate: unknown option --frobnicate\n"},
-      {{"generate", "--prompt=x", "stray"}, "baton generate: unexpected argument \"stray\"\n"},
-      {{"--verison"}, "baton: unknown option --verison; did you mean --version?\n"},
-      {{}, "baton: expected a command: bench, chat, generate, "},
-      {{"models"}, "baton models: expected a command: inspect, make\n"},
-  };
-  for (const auto& [arguments, words] : cases) {
-    const CliResult run = RunCli(arguments);
-    EXPECT_EQ(run.code, 2) << words;
-    EXPECT_THAT(run.err, HasSubstr(words));
-  }
-}
-
-TEST(VersionTest, NamesTheProgramAndItsVersion) {
-  const CliResult run = RunCli({"--version"});
-  EXPECT_EQ(run.code, 0);
-  EXPECT_THAT(run.out, ::testing::MatchesRegex("baton [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
 TEST_F(CommandsTest, HelpGoesToStdoutAndSucceeds) {
@@ -341,40 +372,6 @@ TEST(ConnectTest, SaysThatNothingListens) {
   EXPECT_THAT(run.err, HasSubstr("is baton-router running"));
 }
 
-TEST_F(CommandsTest, ChatKeepsTheHistory) {
-  const CliResult run =
-      RunCli({"chat", "--target", router_.target(), "--system", "s", "--max-tokens", "9"}, "first\n\nsecond\n");
-
-  ASSERT_EQ(run.code, 0) << run.err;
-  EXPECT_EQ(run.out, "Hello world!\nHello world!\n");
-  const auto requests = router_.requests();
-  ASSERT_EQ(requests.size(), 2);
-  EXPECT_EQ(requests[1].sampling().max_tokens(), 9u);
-  std::vector<std::string> history;
-  for (const v1::ChatMessage& message : requests[1].chat().messages()) {
-    history.push_back(message.role() + ":" + message.content());
-  }
-  EXPECT_THAT(history, ElementsAre("system:s", "user:first", "assistant:Hello world!", "user:second"));
-}
-
-TEST_F(CommandsTest, AnInterruptEndsTheChatsAnswerButNotTheChat) {
-  Interrupt interrupt;
-  int call = 0;
-  router_.on_generate = [&](grpc::ServerContext& context, const v1::GenerateRequest& request, auto& writer) {
-    if (++call > 1) return EchoAnswer(context, request, writer);
-    writer.Write(MakeChunk(0, "Hel", {1}));
-    interrupt.Trigger();
-    while (!context.IsCancelled()) absl::SleepFor(absl::Milliseconds(1));
-    return grpc::Status::CANCELLED;
-  };
-
-  const CliResult run = RunCli({"chat", "--target", router_.target()}, "first\nsecond\n", &interrupt);
-
-  EXPECT_EQ(run.code, 0) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("Hello world!\n"));
-  EXPECT_EQ(router_.requests().size(), 2);
-}
-
 TEST_F(CommandsTest, StatusShowsWorkersAndPairs) {
   router_.status.set_ready(true);
   router_.status.set_running_requests(1);
@@ -405,49 +402,6 @@ TEST_F(CommandsTest, StatusWithWaitFailsWhenNoPairGetsReady) {
   EXPECT_THAT(run.err, HasSubstr("not ready within 300ms"));
   router_.status.set_ready(true);
   EXPECT_EQ(RunCli({"status", "--target", router_.target(), "--wait", "10s"}).code, 0);
-}
-
-TEST(ModelCommandsTest, MakeInspectAndQuantizeAFile) {
-  const TempFolder folder;
-  const std::string made = folder.path() / "m.gguf";
-  CliResult run = RunCli({"models", "make", "--preset", "110m", "--dtype", "q4_0", "--out", made});
-  EXPECT_EQ(run.code, 0) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("m.gguf: 109529856 parameters, 0.06 GB, "));
-
-  run = RunCli({"models", "inspect", made});
-  EXPECT_EQ(run.code, 0) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("m.gguf, gguf, 109.53 M parameters\nLlamaForCausalLM: 12 layers, hidden 768"));
-  EXPECT_THAT(run.out, HasSubstr("Q4_0       85   109510656"));
-  EXPECT_THAT(run.out, HasSubstr("bf16            36864"));
-  run = RunCli({"models", "inspect", made, "--json"});
-  EXPECT_EQ(run.code, 0) << run.err;
-  const nlohmann::json json = nlohmann::json::parse(run.out);
-  EXPECT_EQ(json["parameters"], 109529856);
-  EXPECT_EQ(json["config"]["max_positions"], 1024);
-  EXPECT_EQ(json["kv_bytes_per_token"]["bf16"], 36864);
-
-  run = RunCli({"quantize", DemoModel("demo-chat"), folder.path() / "q.gguf", "--to", "q8_0"});
-  EXPECT_EQ(run.code, 0) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("q.gguf: 43 matrices, 0.01 GB of weights in 0.01 GB, "));
-}
-
-TEST(ModelCommandsTest, ErrorsSayWhatWasExpected) {
-  EXPECT_EQ(RunCli({"models"}).code, 2);
-  CliResult run = RunCli({"models", "make", "--preset", "13b", "--out", "x"});
-  EXPECT_EQ(run.code, 2);
-  EXPECT_THAT(run.err, HasSubstr("--preset: \"13b\", expected 110m, tinyllama-1.1b, llama-3.2-1b, llama-3-8b"));
-  run = RunCli({"models", "make", "--preset", "110m", "--out", "x", "--dtype", "q4_k"});
-  EXPECT_EQ(run.code, 2);
-  EXPECT_THAT(run.err, HasSubstr("expected f32, f16, bf16, q8_0 or q4_0"));
-  run = RunCli({"models", "inspect", "/none"});
-  EXPECT_EQ(run.code, 1);
-  EXPECT_THAT(run.err, HasSubstr("baton models inspect: /none/model.safetensors: cannot be opened"));
-  run = RunCli({"quantize", "/none", "/none.gguf", "--to", "f16"});
-  EXPECT_EQ(run.code, 2);
-  EXPECT_THAT(run.err, HasSubstr("expected q8_0 or q4_0"));
-  run = RunCli({"quantize", "/none", "/none.gguf", "--to", "q8_0"});
-  EXPECT_EQ(run.code, 1);
-  EXPECT_THAT(run.err, HasSubstr("baton quantize: /none/config.json: cannot be opened"));
 }
 
 }  // namespace

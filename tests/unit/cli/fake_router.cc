@@ -1,11 +1,13 @@
 #include "fake_router.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <sstream>
 #include <thread>
 
 #include "cli/app.h"
+#include "common/file_descriptor.h"
 
 namespace baton::testing {
 
@@ -97,7 +99,31 @@ grpc::Status EchoAnswer(grpc::ServerContext& /*context*/, const v1::GenerateRequ
   return grpc::Status::OK;
 }
 
-CliResult RunCli(const std::vector<std::string>& arguments, const std::string& input, Interrupt* interrupt) {
+namespace {
+
+// A file in memory that holds what a command prints.
+class MemoryFile {
+ public:
+  MemoryFile() : fd_(memfd_create("output", MFD_CLOEXEC)) {}
+
+  int fd() const { return fd_.get(); }
+  std::string Read() const {
+    std::string text;
+    char piece[4096];
+    off_t at = 0;
+    for (ssize_t count; (count = pread(fd_.get(), piece, sizeof(piece), at)) > 0; at += count)
+      text.append(piece, count);
+    return text;
+  }
+
+ private:
+  const FileDescriptor fd_;
+};
+
+}  // namespace
+
+CliResult RunCli(const std::vector<std::string>& arguments, const std::string& input, Interrupt* interrupt,
+                 int output_fd) {
   int pipe_fds[2];
   if (pipe(pipe_fds) != 0) std::abort();
   std::thread feeder([&input, fd = pipe_fds[1]] {
@@ -105,12 +131,14 @@ CliResult RunCli(const std::vector<std::string>& arguments, const std::string& i
     close(fd);
   });
   Interrupt unused;
-  std::ostringstream out;
+  const MemoryFile out;
+  OutputStream out_stream(output_fd < 0 ? out.fd() : output_fd);
   std::ostringstream err;
   const Console console = {.input_fd = pipe_fds[0],
                            .input_is_terminal = false,
                            .err_is_terminal = false,
-                           .out = &out,
+                           .screen_fd = -1,
+                           .out = &out_stream,
                            .err = &err,
                            .interrupt = interrupt != nullptr ? interrupt : &unused};
   std::vector<const char*> argv = {"baton"};
@@ -118,7 +146,7 @@ CliResult RunCli(const std::vector<std::string>& arguments, const std::string& i
   const int code = RunBaton(static_cast<int>(argv.size()), argv.data(), console);
   feeder.join();
   close(pipe_fds[0]);
-  return {code, out.str(), err.str()};
+  return {code, out.Read(), err.str()};
 }
 
 }  // namespace baton::testing

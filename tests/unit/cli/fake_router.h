@@ -53,8 +53,9 @@ struct CliResult {
   std::string out;
   std::string err;
 };
-// `baton <arguments>` with `input` on its standard input. `interrupt`: as if Ctrl-C were pressed when it is triggered.
+// Runs `baton <arguments>` with `input` on its standard input. `interrupt`: as if Ctrl-C were pressed when it is
+// triggered. With `output_fd`, the output goes there and not into the result.
 CliResult RunCli(const std::vector<std::string>& arguments, const std::string& input = "",
-                 Interrupt* interrupt = nullptr);
+                 Interrupt* interrupt = nullptr, int output_fd = -1);
 
 }  // namespace baton::testing
