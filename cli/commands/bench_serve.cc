@@ -22,11 +22,12 @@ struct BenchFlags {
   LoadOptions load;
   std::string timeout = "5m";
   bool json = false;
+  bool reuse_cache = false;
   std::string trace;
   TraceOptions replay;
 };
 
-// The model to load: the one named, or the only one served.
+// Returns the model to send load to: the named one, or the only one served.
 absl::StatusOr<v1::ModelInfo> FindModel(Client& client, const std::string& name) {
   BATON_ASSIGN_OR_RETURN(const v1::ListModelsResponse served, client.ListModels(kCallTimeout));
   for (const v1::ModelInfo& model : served.models()) {
@@ -42,6 +43,7 @@ int RunBenchServe(BenchFlags& flags, const Console& console) {
   const absl::StatusOr<absl::Duration> timeout = ParseTimeout("--timeout", flags.timeout);
   if (!timeout.ok()) return Report(console, "bench serve", timeout.status(), kExitUsage);
   flags.load.request_timeout = *timeout;
+  if (!flags.reuse_cache) flags.workload.cache_salt = FreshCacheSalt();
   if (!flags.trace.empty()) {
     flags.replay.max_requests = flags.workload.requests;
     absl::StatusOr<Trace> trace = ReadTrace(flags.trace, flags.replay);
@@ -60,7 +62,7 @@ int RunBenchServe(BenchFlags& flags, const Console& console) {
   *console.out << (flags.json ? absl::StrCat(ToJson(flags.target, flags.workload, report), "\n")
                               : ToTable(flags.workload, report))
                << std::flush;
-  // Some failures are a result, of an overload for instance; without a success there is none.
+  // Failed requests are a result, too, for instance of an overload. Without a success there is no result.
   if (report.completed > 0 && !console.interrupt->triggered()) return kExitOk;
   return Report(console, "bench serve", absl::UnavailableError("no request succeeded"));
 }
@@ -70,38 +72,43 @@ int RunBenchServe(BenchFlags& flags, const Console& console) {
 void AddBenchServeCommand(CLI::App& bench, const Console& console, Command* chosen) {
   const auto flags = std::make_shared<BenchFlags>();
   CLI::App& command = *bench.add_subcommand(
-      "serve", "Open-loop load, Poisson arrivals or a trace; percentiles of TTFT, TPOT, ITL and end-to-end time.");
+      "serve", "Sends requests in open loop and reports percentiles of TTFT, TPOT, ITL and end-to-end time.");
   command.footer(
-      "Only requests that succeed are measured; those that fail are counted by status code, with the first reason of "
-      "each.\nThe exit code is 0 when at least one request succeeds.");
+      "Requests that succeed are measured. Requests that fail are counted by status code, with the first reason.\n"
+      "ITL: a message of n tokens that comes g after the message before counts as n gaps of g/n.\n"
+      "The exit code is 0 when at least one request succeeds.");
   AddTarget(command, &flags->target);
   Workload& workload = flags->workload;
-  command.add_option("--model", workload.model, "model name (default: the only one served)");
+  command.add_option("--model", workload.model, "model name (default: the only model served)");
   AddNumber(command, "--rate", &workload.rate, "requests per second", 1e-3, 1e5)
       ->default_str(absl::StrCat(workload.rate));
   const auto add_count = [&command](const char* name, int* value, const char* help, int max) {
     AddWholeNumber(command, name, value, help, 1, max)->default_str(absl::StrCat(*value));
   };
-  add_count("--requests", &workload.requests, "how many to send", 1'000'000);
+  add_count("--requests", &workload.requests, "number of requests", 1'000'000);
   add_count("--prompt-tokens", &workload.prompt_tokens, "random token ids per prompt", 1 << 20);
   add_count("--output-tokens", &workload.output_tokens, "tokens per answer; end tokens do not end it", 1 << 20);
   CLI::Option* const trace = command.add_option("--trace", flags->trace,
-                                                "recorded requests to replay, JSON lines as Mooncake's: prompts begin "
-                                                "alike where the recorded ones did");
+                                                "file with recorded requests to replay, JSON lines in Mooncake's form; "
+                                                "prompts begin alike where the recorded prompts did");
   for (const char* const name : {"--rate", "--prompt-tokens", "--output-tokens"}) {
     trace->excludes(command.get_option(name));
   }
-  AddNumber(command, "--trace-scale", &flags->replay.length_scale, "of the trace's numbers of tokens", 1e-6, 1e3)
+  AddNumber(command, "--trace-scale", &flags->replay.length_scale, "factor for the trace's numbers of tokens", 1e-6,
+            1e3)
       ->default_str("1")
       ->needs(trace);
-  AddNumber(command, "--trace-speed", &flags->replay.speed, "how much faster than recorded requests arrive", 1e-3, 1e6)
+  AddNumber(command, "--trace-speed", &flags->replay.speed,
+            "factor for the speed at which the recorded requests arrive", 1e-3, 1e6)
       ->default_str("1")
       ->needs(trace);
-  AddWholeNumber(command, "--seed", &workload.seed, "of arrivals and prompts", 0, UINT64_MAX)
+  AddWholeNumber(command, "--seed", &workload.seed, "seed of arrivals and prompts", 0, UINT64_MAX)
       ->default_str(absl::StrCat(workload.seed));
   add_count("--max-in-flight", &flags->load.max_in_flight, "requests beyond this are counted as NOT_SENT", 100'000);
-  command.add_option("--timeout", flags->timeout, "per request")->capture_default_str();
-  command.add_flag("--json", flags->json, "one JSON line instead of the table");
+  command.add_flag("--reuse-cache", flags->reuse_cache,
+                   "use prefixes that earlier runs left in the workers' caches (default: a cache_salt per run)");
+  command.add_option("--timeout", flags->timeout, "time limit of each request")->capture_default_str();
+  command.add_flag("--json", flags->json, "print one JSON line instead of the table");
   command.callback(
       [flags, &console, chosen] { *chosen = [flags, &console] { return RunBenchServe(*flags, console); }; });
 }

@@ -17,10 +17,10 @@ namespace {
 
 class Call;
 
-// The calls in flight and the outcomes of those that ended. Thread-safe.
+// Holds the calls in flight and the outcomes of the calls that ended. Thread-safe.
 class Calls {
  public:
-  // False when `limit` are in flight already.
+  // Returns false when `limit` calls are in flight already.
   bool TryAdd(const std::shared_ptr<Call>& call, int limit) {
     MutexLock lock(mutex_);
     if (running_.size() >= static_cast<size_t>(limit)) return false;
@@ -39,7 +39,7 @@ class Calls {
 
   std::vector<RequestOutcome> WaitForAll() {
     MutexLock lock(mutex_);
-    // Each call has a deadline of its own.
+    // The wait is bounded: each call has a deadline.
     while (!running_.empty()) idle_.Wait(mutex_);
     return std::move(outcomes_);
   }
@@ -51,7 +51,7 @@ class Calls {
   std::vector<RequestOutcome> outcomes_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One request; among `calls` until its stream has ended.
+// One request. `calls` holds it until its stream has ended.
 class Call final : public grpc::ClientReadReactor<v1::GenerateResponse>, public std::enable_shared_from_this<Call> {
  public:
   Call(v1::GenerateRequest request, absl::Time arrival, absl::Duration timeout, Calls& calls)
@@ -69,8 +69,9 @@ class Call final : public grpc::ClientReadReactor<v1::GenerateResponse>, public 
 
   void OnReadDone(bool ok) override {
     if (!ok) return;
-    const absl::Duration elapsed = absl::Now() - arrival_;
-    outcome_.token_times.insert(outcome_.token_times.end(), response_.chunk().token_ids_size(), elapsed);
+    if (const int tokens = response_.chunk().token_ids_size(); tokens > 0) {
+      outcome_.arrivals.push_back({.at = absl::Now() - arrival_, .tokens = tokens});
+    }
     if (response_.has_finish()) {
       outcome_.prompt_tokens = response_.finish().usage().prompt_tokens();
       outcome_.cached_tokens = response_.finish().usage().cached_prompt_tokens();
@@ -82,7 +83,7 @@ class Call final : public grpc::ClientReadReactor<v1::GenerateResponse>, public 
     outcome_.code = status.error_code();
     if (!status.ok()) outcome_.reason = Reason(status, TimeoutWords(timeout_));
     outcome_.total = absl::Now() - arrival_;
-    const std::shared_ptr<Call> self = shared_from_this();  // ended by `calls`, it may be the only reference
+    const std::shared_ptr<Call> self = shared_from_this();  // End() drops the reference that `calls` holds
     calls_.End(self, std::move(outcome_));
   }
 
@@ -102,11 +103,11 @@ void Calls::CancelAll() {
     MutexLock lock(mutex_);
     running.assign(running_.begin(), running_.end());
   }
-  // Unlocked: a call's last reaction, which takes the lock, may run on this very thread.
+  // Without the lock: Cancel may run the call's OnDone on this thread, and OnDone takes the lock.
   for (const std::shared_ptr<Call>& call : running) call->Cancel();
 }
 
-// False when interrupted before `time`.
+// Sleeps until `time`. Returns false when an interrupt comes first.
 bool SleepUntil(absl::Time time, const Interrupt& interrupt) {
   while (!interrupt.triggered()) {
     const absl::Duration left = time - absl::Now();
@@ -137,7 +138,7 @@ LoadResult GenerateLoad(Client& client, const Workload& workload, const LoadOpti
       ++result.not_sent;
     }
   }
-  // A call that started while the interrupt came may have been missed.
+  // The interrupt's own cancellation may have missed a call that started at the same time.
   if (interrupt.triggered()) calls.CancelAll();
   result.outcomes = calls.WaitForAll();
   result.duration = absl::Now() - start;

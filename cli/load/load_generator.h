@@ -1,4 +1,4 @@
-// Sends a workload in open loop: every request at its arrival time, however many are still unanswered.
+// Sends a workload in open loop: every request at its arrival time, however many requests are still unanswered.
 #pragma once
 
 #include <grpcpp/support/status.h>
@@ -19,24 +19,30 @@ struct LoadOptions {
   absl::Duration request_timeout = absl::Minutes(5);
 };
 
-// Times are from the request's planned arrival, so that a late start counts as latency.
+// The tokens of one message of an answer, which arrive together.
+struct TokenArrival {
+  absl::Duration at;
+  int tokens = 0;  // at least 1
+};
+
+// Times count from the request's planned arrival, so that a late start counts as latency.
 struct RequestOutcome {
   grpc::StatusCode code = grpc::StatusCode::OK;
-  std::string reason;  // why it failed; may be empty
+  std::string reason;  // why the request failed; may be empty
   uint32_t prompt_tokens = 0;
-  uint32_t cached_tokens = 0;               // of the prompt's
-  std::vector<absl::Duration> token_times;  // one per output token; tokens of one message came together
+  uint32_t cached_tokens = 0;          // of the prompt's
+  std::vector<TokenArrival> arrivals;  // in order
   absl::Duration total;
 };
 
 struct LoadResult {
-  std::vector<RequestOutcome> outcomes;  // of the requests sent, in the order they ended
-  int not_sent = 0;                      // max_in_flight was reached when they arrived
-  absl::Duration duration;               // first arrival to last end
+  std::vector<RequestOutcome> outcomes;  // of the requests sent, in the order in which they ended
+  int not_sent = 0;                      // requests that arrived while max_in_flight were under way
+  absl::Duration duration;               // from the first arrival to the last end
 };
 
-// Runs on gRPC's callback threads; blocks until every request has ended, which request_timeout bounds. An interrupt
-// sends nothing more and cancels what runs.
+// Blocks until every request has ended, which request_timeout bounds. The calls run on gRPC's callback threads. An
+// interrupt sends nothing more and cancels the running requests.
 LoadResult GenerateLoad(Client& client, const Workload& workload, const LoadOptions& options, Interrupt& interrupt);
 
 }  // namespace baton

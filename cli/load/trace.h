@@ -1,6 +1,8 @@
-// Recorded load: when requests came, how long they were, and what they had in common. JSON lines as Mooncake published
-// them (https://github.com/kvcache-ai/Mooncake): timestamp in milliseconds, input_length, output_length, and hash_ids,
-// one for each block of 512 input tokens; prompts with the same first ids begin alike.
+// Recorded load: the arrivals of requests, their lengths, and their common prefixes.
+//
+// A trace has a JSON object per line, in the form that Mooncake published (https://github.com/kvcache-ai/Mooncake):
+// timestamp in milliseconds, input_length, output_length, and hash_ids, one id for each block of 512 input tokens.
+// Prompts with the same first ids have the same prefix.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +16,7 @@
 namespace baton {
 
 struct TraceRequest {
-  absl::Duration arrival;  // from the first one's
+  absl::Duration arrival;  // after the first request
   int input_tokens = 0;
   int output_tokens = 0;
   std::vector<uint64_t> blocks;
@@ -27,11 +29,11 @@ struct Trace {
 
 struct TraceOptions {
   int max_requests = 100;
-  double length_scale = 1;  // of all numbers of tokens
-  double speed = 1;         // of time
+  double length_scale = 1;  // factor for all numbers of tokens
+  double speed = 1;         // factor for the speed of arrivals
 };
 
-// INVALID_ARGUMENT names the line and the field, and what was expected.
+// INVALID_ARGUMENT names the line, the field and what was expected.
 absl::StatusOr<Trace> ParseTrace(std::string_view text, std::string_view origin, const TraceOptions& options);
 absl::StatusOr<Trace> ReadTrace(const std::filesystem::path& path, const TraceOptions& options);
 

@@ -4,10 +4,12 @@
 #include <cmath>
 #include <random>
 
+#include "absl/strings/str_format.h"
+
 namespace baton {
 namespace {
 
-// Uniform in [0, 1), from the upper 53 bits.
+// Draws uniformly from [0, 1), with the upper 53 bits.
 double Uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
 
 std::vector<absl::Duration> PoissonArrivals(const Workload& workload) {
@@ -16,19 +18,19 @@ std::vector<absl::Duration> PoissonArrivals(const Workload& workload) {
   arrivals.reserve(workload.requests);
   double seconds = 0;
   for (int i = 0; i < workload.requests; ++i) {
-    // Gaps of a Poisson process are exponential.
+    // The gaps of a Poisson process are exponential.
     seconds += -std::log1p(-Uniform(random)) / workload.rate;
     arrivals.push_back(absl::Seconds(seconds));
   }
   return arrivals;
 }
 
-// Appends `count` random token ids that follow from the workload's seed and `number`.
+// Appends `count` random token ids, a function of the workload's seed and `number`.
 void AddTokens(const Workload& workload, uint64_t number, int count, google::protobuf::RepeatedField<int32_t>& ids) {
   std::seed_seq seed = {static_cast<uint32_t>(workload.seed), static_cast<uint32_t>(workload.seed >> 32),
                         static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32)};
   std::mt19937_64 random(seed);
-  // Special tokens live at the ends of a vocabulary: keep away from both.
+  // Special tokens are at the ends of a vocabulary: keep away from both.
   const uint64_t low = std::min<uint64_t>(256, workload.vocab_size / 10);
   const uint64_t high = std::max<uint64_t>(workload.vocab_size * uint64_t{9} / 10, low + 1);
   ids.Reserve(ids.size() + count);
@@ -49,6 +51,7 @@ std::vector<absl::Duration> Arrivals(const Workload& workload) {
 v1::GenerateRequest MakeRequest(const Workload& workload, int index) {
   v1::GenerateRequest request;
   request.set_model(workload.model);
+  if (!workload.cache_salt.empty()) request.set_cache_salt(workload.cache_salt);
   auto& ids = *request.mutable_token_ids()->mutable_ids();
   int output_tokens = workload.output_tokens;
   if (workload.trace.has_value()) {
@@ -66,6 +69,11 @@ v1::GenerateRequest MakeRequest(const Workload& workload, int index) {
   sampling.set_max_tokens(static_cast<uint32_t>(output_tokens));
   sampling.set_ignore_eos(true);
   return request;
+}
+
+std::string FreshCacheSalt() {
+  std::random_device random;
+  return absl::StrFormat("bench-%08x%08x", random(), random());
 }
 
 }  // namespace baton

@@ -1,4 +1,4 @@
-// Load, reproducible from its seed: when requests arrive and what they ask.
+// Load, reproducible from its seed: when requests arrive and what they ask for.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,18 @@ struct Workload {
   int output_tokens = 64;
   uint64_t seed = 0;
   uint32_t vocab_size = 0;
-  std::optional<Trace> trace;  // instead of rate and numbers of tokens
+  std::optional<Trace> trace;  // replaces rate, prompt_tokens and output_tokens
+  std::string cache_salt;      // of all requests; empty: none
 };
 
-// Arrival times from the start, ascending: the trace's, or a Poisson process of `rate`.
+// Returns the arrival times from the start, ascending: the trace's, or a Poisson process of `rate`.
 std::vector<absl::Duration> Arrivals(const Workload& workload);
 
-// The request that arrives as number `index`: a prompt of random token ids and an answer of exactly as many tokens as
-// it shall have. Blocks of a trace with the same id have the same tokens.
+// Returns the request that arrives as number `index`: a prompt of random token ids, and an answer that ends at its
+// length and nowhere else. Blocks of a trace with the same id have the same tokens.
 v1::GenerateRequest MakeRequest(const Workload& workload, int index);
+
+// Returns a salt that no other run has, so that no earlier run's cached prefixes shorten this run's prefill.
+std::string FreshCacheSalt();
 
 }  // namespace baton

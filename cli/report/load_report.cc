@@ -27,7 +27,7 @@ Json ErrorsJson(const std::map<std::string, LoadErrors>& errors) {
   return json;
 }
 
-// "INVALID_ARGUMENT: 3, the first: the prompt has ..."
+// Returns a line such as "INVALID_ARGUMENT: 3, the first: the prompt has ...".
 std::string ErrorLine(const std::string& code, const LoadErrors& errors) {
   return absl::StrCat(code, ": ", errors.count, errors.first_reason.empty() ? "" : ", the first: ", errors.first_reason,
                       "\n");
@@ -50,14 +50,18 @@ LoadReport MakeReport(const LoadResult& result) {
     report.prompt_tokens += outcome.prompt_tokens;
     report.cached_tokens += outcome.cached_tokens;
     end_to_end.push_back(absl::ToDoubleSeconds(outcome.total));
-    const std::vector<absl::Duration>& times = outcome.token_times;
-    output_tokens += times.size();
-    if (times.empty()) continue;
-    ttft.push_back(absl::ToDoubleSeconds(times.front()));
-    for (size_t i = 1; i < times.size(); ++i) itl.push_back(absl::ToDoubleSeconds(times[i] - times[i - 1]));
-    if (times.size() > 1) {
-      tpot.push_back(absl::ToDoubleSeconds(times.back() - times.front()) / static_cast<double>(times.size() - 1));
+    const std::vector<TokenArrival>& arrivals = outcome.arrivals;
+    if (arrivals.empty()) continue;
+    int tokens = arrivals.front().tokens;
+    for (size_t i = 1; i < arrivals.size(); ++i) {
+      const int count = arrivals[i].tokens;
+      const double gap = absl::ToDoubleSeconds(arrivals[i].at - arrivals[i - 1].at);
+      itl.insert(itl.end(), count, gap / count);
+      tokens += count;
     }
+    output_tokens += tokens;
+    ttft.push_back(absl::ToDoubleSeconds(arrivals.front().at));
+    if (tokens > 1) tpot.push_back(absl::ToDoubleSeconds(arrivals.back().at - arrivals.front().at) / (tokens - 1));
   }
   if (result.not_sent > 0) {
     report.errors["NOT_SENT"] = {static_cast<size_t>(result.not_sent), "as many as --max-in-flight were under way"};
@@ -82,10 +86,12 @@ std::string ToTable(const Workload& workload, const LoadReport& report) {
                                            Count(workload.output_tokens, "output token"));
   absl::StrAppendFormat(&text,
                         "%d completed in %.2f s: %.2f requests/s, %.1f output tokens/s\n"
-                        "%d of %s cached\n",
+                        "%d of %s cached; %s\n",
                         report.completed, report.duration_seconds, report.requests_per_second,
                         report.output_tokens_per_second, report.cached_tokens,
-                        Count(report.prompt_tokens, "prompt token"));
+                        Count(report.prompt_tokens, "prompt token"),
+                        workload.cache_salt.empty() ? "prefixes of earlier runs may be reused (--reuse-cache)"
+                                                    : "prefixes of earlier runs are not reused (fresh cache_salt)");
   for (const auto& [code, errors] : report.errors) absl::StrAppend(&text, ErrorLine(code, errors));
   Table table({"MILLISECONDS", "MEAN", "P50", "P95", "P99", "MAX"});
   const auto add = [&table](const char* name, const LatencySummary& s) {
@@ -107,6 +113,7 @@ std::string ToJson(const std::string& target, const Workload& workload, const Lo
                      {"prompt_tokens", workload.prompt_tokens},
                      {"output_tokens", workload.output_tokens},
                      {"seed", workload.seed},
+                     {"cache_salt", workload.cache_salt.empty() ? Json() : Json(workload.cache_salt)},
                      {"completed", report.completed},
                      {"errors", ErrorsJson(report.errors)},
                      {"duration_seconds", report.duration_seconds},

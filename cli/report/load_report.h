@@ -1,4 +1,4 @@
-// What a load run is summed up to, as a table and as JSON.
+// The summary of a load run, as a table and as JSON.
 #pragma once
 
 #include <map>
@@ -11,29 +11,31 @@ namespace baton {
 
 struct LoadErrors {
   size_t count = 0;
-  std::string first_reason;  // of the first that had one
+  std::string first_reason;  // of the first failure that has a reason
 };
 
-// Latencies in seconds, of the requests that ended OK.
+// Latencies are in seconds, of the requests that ended OK.
 struct LoadReport {
   size_t completed = 0;
-  std::map<std::string, LoadErrors> errors;  // by status code; "NOT_SENT" for those over max_in_flight
+  std::map<std::string, LoadErrors> errors;  // by status code; "NOT_SENT" for the requests over max_in_flight
   double duration_seconds = 0;
-  double requests_per_second = 0;       // completed
+  double requests_per_second = 0;       // completed requests
   double output_tokens_per_second = 0;  // of completed requests
-  uint64_t prompt_tokens = 0;           // likewise
-  uint64_t cached_tokens = 0;           // likewise, of the prompts'
+  uint64_t prompt_tokens = 0;           // of completed requests
+  uint64_t cached_tokens = 0;           // of prompt_tokens
   LatencySummary ttft;
-  LatencySummary tpot;  // mean gap after the first token, of requests with at least two
-  LatencySummary itl;   // gaps between consecutive tokens, of all requests together
+  LatencySummary tpot;  // per request with at least two tokens: the mean gap after the first
+  // Gaps between consecutive tokens, of all requests together. A message of n tokens that comes g after the message
+  // before counts as n gaps of g / n. The first message has no gap.
+  LatencySummary itl;
   LatencySummary end_to_end;
 };
 
 LoadReport MakeReport(const LoadResult& result);
 
-// What was never measured is "-" in the table, null in JSON.
+// A latency without a measurement is "-" in the table and null in JSON.
 std::string ToTable(const Workload& workload, const LoadReport& report);
-// One line, with times in seconds.
+// Returns one line without its newline. Times are in seconds.
 std::string ToJson(const std::string& target, const Workload& workload, const LoadReport& report);
 
 }  // namespace baton

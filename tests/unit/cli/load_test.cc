@@ -145,14 +145,16 @@ TEST(MakeRequest, StaysInsideATinyVocabulary) {
 TEST(MakeReport, MeasuresTokensNotMessagesAndCountsErrorsByStatus) {
   LoadResult result;
   result.duration = absl::Seconds(2);
-  // Two tokens that came together, then one 40 ms later.
+  // Two tokens in one message, then a message of four 40 ms later, and a message of one 20 ms after that.
   result.outcomes.push_back({.code = grpc::StatusCode::OK,
                              .reason = "",
-                             .token_times = {absl::Milliseconds(10), absl::Milliseconds(10), absl::Milliseconds(50)},
-                             .total = absl::Milliseconds(60)});
+                             .arrivals = {{.at = absl::Milliseconds(10), .tokens = 2},
+                                          {.at = absl::Milliseconds(50), .tokens = 4},
+                                          {.at = absl::Milliseconds(70), .tokens = 1}},
+                             .total = absl::Milliseconds(90)});
   for (const char* reason : {"", "too many requests", "too many pages"}) {
     result.outcomes.push_back(
-        {.code = grpc::StatusCode::RESOURCE_EXHAUSTED, .reason = reason, .token_times = {}, .total = {}});
+        {.code = grpc::StatusCode::RESOURCE_EXHAUSTED, .reason = reason, .arrivals = {}, .total = {}});
   }
   result.not_sent = 3;
 
@@ -164,11 +166,12 @@ TEST(MakeReport, MeasuresTokensNotMessagesAndCountsErrorsByStatus) {
   EXPECT_EQ(report.errors.at("NOT_SENT").count, 3);
   EXPECT_THAT(ToTable({}, report), HasSubstr("RESOURCE_EXHAUSTED: 3, the first: too many requests\n"));
   EXPECT_DOUBLE_EQ(report.ttft.p50, 0.010);
-  EXPECT_DOUBLE_EQ(report.tpot.p50, 0.020);
-  EXPECT_EQ(report.itl.count, 2);
-  EXPECT_DOUBLE_EQ(report.itl.max, 0.040);
-  EXPECT_DOUBLE_EQ(report.end_to_end.p50, 0.060);
-  EXPECT_DOUBLE_EQ(report.output_tokens_per_second, 1.5);
+  EXPECT_DOUBLE_EQ(report.tpot.p50, 0.010);
+  EXPECT_EQ(report.itl.count, 5);
+  EXPECT_DOUBLE_EQ(report.itl.p50, 0.010) << "a message's gap is spread over its tokens";
+  EXPECT_DOUBLE_EQ(report.itl.max, 0.020);
+  EXPECT_DOUBLE_EQ(report.end_to_end.p50, 0.090);
+  EXPECT_DOUBLE_EQ(report.output_tokens_per_second, 3.5);
 }
 
 class LoadTest : public ::testing::Test {
@@ -190,8 +193,10 @@ TEST_F(LoadTest, SendsEveryRequestAndSeesEveryToken) {
   EXPECT_EQ(router_.requests().size(), 40);
   for (const RequestOutcome& outcome : result.outcomes) {
     EXPECT_EQ(outcome.code, grpc::StatusCode::OK);
-    EXPECT_EQ(outcome.token_times.size(), 4);
-    EXPECT_LE(outcome.token_times.back(), outcome.total);
+    ASSERT_EQ(outcome.arrivals.size(), 3);
+    EXPECT_EQ(outcome.arrivals[0].tokens, 1);
+    EXPECT_EQ(outcome.arrivals[1].tokens, 2);
+    EXPECT_LE(outcome.arrivals.back().at, outcome.total);
   }
 }
 
@@ -258,6 +263,29 @@ TEST_F(LoadTest, TheBenchCommandFindsTheModelAndReportsAsJson) {
   EXPECT_EQ(json["model"], "demo");
   EXPECT_EQ(json["itl_seconds"]["count"], 30);
   EXPECT_EQ(router_.requests().at(0).model(), "demo");
+}
+
+TEST_F(LoadTest, TheBenchCommandsRunsShareNoPrefixesUnlessTold) {
+  router_.models.add_models()->set_name("demo");
+  const std::vector<std::string> arguments = {"bench",  "serve", "--target",   router_.target(),
+                                              "--rate", "1000",  "--requests", "2"};
+  for (int run = 0; run < 2; ++run) {
+    EXPECT_THAT(testing::RunCli(arguments).out,
+                HasSubstr("prefixes of earlier runs are not reused (fresh cache_salt)"));
+  }
+  std::vector<std::string> reusing = arguments;
+  reusing.emplace_back("--reuse-cache");
+  EXPECT_THAT(testing::RunCli(reusing).out, HasSubstr("prefixes of earlier runs may be reused (--reuse-cache)"));
+
+  const auto requests = router_.requests();
+  ASSERT_EQ(requests.size(), 6);
+  EXPECT_NE(requests[0].cache_salt(), "");
+  EXPECT_EQ(requests[0].cache_salt(), requests[1].cache_salt());
+  EXPECT_NE(requests[0].cache_salt(), requests[2].cache_salt());
+  EXPECT_FALSE(requests[4].has_cache_salt());
+
+  reusing.emplace_back("--json");
+  EXPECT_TRUE(nlohmann::json::parse(testing::RunCli(reusing).out)["cache_salt"].is_null());
 }
 
 TEST_F(LoadTest, TheBenchCommandSaysWhyEveryRequestFailedAndMeasuresNothing) {
