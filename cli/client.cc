@@ -16,7 +16,7 @@ void SetTimeout(grpc::ClientContext& context, absl::Duration timeout) {
   if (timeout < absl::InfiniteDuration()) context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
 }
 
-// Why `channel` could not connect: gRPC keeps the reason for the next call that fails on it.
+// Returns why `channel` could not connect. gRPC tells the reason to the next call that fails on the channel.
 std::string ConnectFailure(const std::string& target, const std::shared_ptr<grpc::Channel>& channel) {
   grpc::ClientContext context;
   SetTimeout(context, absl::Seconds(1));
@@ -40,7 +40,7 @@ std::string Reason(const grpc::Status& status, const std::string& limit) {
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return limit.empty() ? status.error_message() : absl::StrCat("not done within ", limit);
     case grpc::StatusCode::UNIMPLEMENTED:
-      // gRPC's answer for a service that is not there has no words.
+      // When the server lacks the service, gRPC's message is empty.
       return absl::StrCat(status.error_message(), status.error_message().empty() ? "" : "; ", "is it a baton-router?");
     default:
       return status.error_message();
@@ -64,14 +64,14 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& targe
     if (interrupt.triggered()) return absl::CancelledError("interrupted");
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN) {
       const std::string why = ConnectFailure(target, channel);
-      if (interrupt.triggered()) return absl::CancelledError("interrupted");  // what ended us may have ended the router
+      if (interrupt.triggered()) return absl::CancelledError("interrupted");  // Ctrl-C may have ended the router, too
       return absl::UnavailableError(why);
     }
     if (absl::Now() >= deadline) {
       return absl::UnavailableError(absl::StrCat("no answer from ", target, " within ", absl::FormatDuration(timeout),
                                                  ": is it a baton-router, and reachable from here?"));
     }
-    // In slices, so that an interrupt is seen.
+    // Wait in slices, so that an interrupt is noticed.
     channel->WaitForStateChange(state, absl::ToChronoTime(std::min(deadline, absl::Now() + absl::Milliseconds(100))));
   }
 }
@@ -123,7 +123,7 @@ absl::StatusOr<v1::ListModelsResponse> Client::ListModels(absl::Duration timeout
 
 absl::Status Client::Explain(const grpc::Status& status, const std::string& limit) const {
   const absl::StatusCode code = FromGrpc(status).code();
-  // A deadline is more often noticed here than there.
+  // The client usually notices a deadline before the server does.
   const char* const verb = code == absl::StatusCode::kDeadlineExceeded ? ": " : " answered ";
   const std::string reason = Reason(status, limit);
   return absl::Status(code,

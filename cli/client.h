@@ -1,4 +1,4 @@
-// The command line's connection to a router, and words for what goes wrong with it.
+// The command line's connection to a router, with errors that say what to do.
 #pragma once
 
 #include <memory>
@@ -19,24 +19,24 @@ inline constexpr std::string_view kDefaultTarget = "127.0.0.1:50051";
 inline constexpr absl::Duration kConnectTimeout = absl::Seconds(5);
 inline constexpr absl::Duration kCallTimeout = absl::Seconds(5);  // of calls that the router answers at once
 
-// Why a call failed, in the server's words where it has any: may be empty. `limit` is the call's time limit as the user
-// knows it ("--timeout 30s"); empty for none.
+// Returns why a call failed, in the server's words; may be empty. `limit` names the call's time limit to the user, such
+// as "--timeout 30s"; empty: there is no limit.
 std::string Reason(const grpc::Status& status, const std::string& limit);
 
-// "--timeout 30s"; empty for an infinite one.
+// Returns, for instance, "--timeout 30s"; empty for an infinite timeout.
 std::string TimeoutWords(absl::Duration timeout);
 
-// Thread-safe. Every status it returns names the target.
+// Owns the connection. Thread-safe. Each error names the target.
 class Client {
  public:
-  // Waits until the connection stands, for `timeout` at most. UNAVAILABLE says what is in the way (nothing listens, the
-  // name does not resolve, no answer); CANCELLED when interrupted.
+  // Connects, within `timeout`. UNAVAILABLE says whether nothing listens, the name does not resolve, or nobody answers.
+  // CANCELLED when interrupted.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(const std::string& target, absl::Duration timeout,
                                                          Interrupt& interrupt);
 
-  // Runs one request to its end. `on_message` sees every message as it arrives, and stops the request by returning
-  // false. The finish message; CANCELLED when stopped or interrupted; else the call's status. Blocks. Who waits for
-  // more than `timeout` is told that --timeout says so.
+  // Runs one request to its end and returns the finish message. Blocks. `on_message` gets each message as it arrives,
+  // and stops the request by returning false. CANCELLED when stopped or interrupted; DEADLINE_EXCEEDED after `timeout`,
+  // which the error calls --timeout; otherwise the call's status.
   absl::StatusOr<v1::Finish> Generate(const v1::GenerateRequest& request, absl::Duration timeout, Interrupt& interrupt,
                                       absl::FunctionRef<bool(const v1::GenerateResponse&)> on_message);
 

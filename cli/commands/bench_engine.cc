@@ -39,16 +39,16 @@ void AddBenchEngineCommand(CLI::App& bench, const Console& console, Command* cho
   const auto flags = std::make_shared<BenchEngineFlags>();
   EngineBenchOptions& options = flags->options;
   CLI::App& command = *bench.add_subcommand(
-      "engine", "The engine alone, in this process: prefill and decoding speed, and where the time of a step goes.");
+      "engine", "Measures the engine alone, in this process: speed of prefill and decode, and the parts of a step.");
   command.footer(
-      "\"% of limit\" compares with what this machine reads and multiplies at most, measured in the same run.\n"
-      "\"waiting\" is the part of the others in which a compute thread waits for the last one.");
-  command.add_option("--model", options.model, "model, as the workers take it")->required();
+      "\"% of limit\" compares with the most that this machine reads and multiplies, measured in the same run.\n"
+      "\"waiting\" is part of the other columns: compute threads wait there for the slowest thread.");
+  command.add_option("--model", options.model, "model, in a form that workers take")->required();
   const auto add_count = [&command](const char* name, int* value, const char* help, int max) {
     AddWholeNumber(command, name, value, help, 1, max)->default_str(absl::StrCat(*value));
   };
-  add_count("--prompt-tokens", &options.prompt_tokens, "length of the prompt of the prefill measurement", kMaxTokens);
-  AddFlag(command, "--sequences", "INT,...", "how many sequences decode at once, one measurement each",
+  add_count("--prompt-tokens", &options.prompt_tokens, "length of the prompt in the prefill measurement", kMaxTokens);
+  AddFlag(command, "--sequences", "INT,...", "numbers of sequences that decode at once, one measurement each",
           [&options](const std::string& text) {
             options.sequences.clear();
             for (const absl::string_view part : absl::StrSplit(text, ',')) {
@@ -58,10 +58,9 @@ void AddBenchEngineCommand(CLI::App& bench, const Console& console, Command* cho
             return absl::OkStatus();
           })
       ->default_str(absl::StrJoin(options.sequences, ","));
-  add_count("--context-tokens", &options.context_tokens, "length of each of these sequences before it decodes",
-            kMaxTokens);
-  add_count("--output-tokens", &options.output_tokens, "tokens that each of them decodes", kMaxTokens);
-  add_count("--repeats", &options.repeats, "of each measurement; the median counts", 1000);
+  add_count("--context-tokens", &options.context_tokens, "length of each sequence before it decodes", kMaxTokens);
+  add_count("--output-tokens", &options.output_tokens, "tokens that each sequence decodes", kMaxTokens);
+  add_count("--repeats", &options.repeats, "repeats of each measurement; the report has the median", 1000);
   AddEngineFlags(command, console, &options.engine);
   command.add_flag("--json", flags->json, "print one line of JSON");
   command.callback(

@@ -5,7 +5,7 @@
 namespace baton {
 
 void AddModelsCommand(CLI::App& app, const Console& console, Command* chosen) {
-  CLI::App& models = *app.add_subcommand("models", "Makes models, and says what is in them. Needs no router.");
+  CLI::App& models = *app.add_subcommand("models", "Makes models and describes them, without a router.");
   models.require_subcommand(1);
   AddModelsInspectCommand(models, console, chosen);
   AddModelsMakeCommand(models, console, chosen);

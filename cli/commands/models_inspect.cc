@@ -27,13 +27,12 @@ int RunModelsInspect(const InspectFlags& flags, const Console& console) {
 
 void AddModelsInspectCommand(CLI::App& models, const Console& console, Command* chosen) {
   CLI::App& command = *models.add_subcommand(
-      "inspect", "What is in a model, and how many tokens its KV cache holds in how much memory.");
+      "inspect", "Describes a model, and how many tokens its KV cache holds in how much memory.");
   command.footer(
-      "The memory is that of the weights, as the file has them, and the KV cache; a worker takes some more to compute "
-      "in.");
+      "The memory holds the weights, as the file has them, and the KV cache. A worker needs some more to compute.");
   const auto flags = std::make_shared<InspectFlags>();
-  command.add_option("PATH", flags->path, "the model's folder, in Hugging Face form, or its GGUF file")->required();
-  command.add_flag("--json", flags->json, "one JSON line instead of the text");
+  command.add_option("PATH", flags->path, "the model: a folder in Hugging Face form or a GGUF file")->required();
+  command.add_flag("--json", flags->json, "print one JSON line instead of the text");
   command.callback(
       [flags, &console, chosen] { *chosen = [flags, &console] { return RunModelsInspect(*flags, console); }; });
 }

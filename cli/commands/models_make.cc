@@ -61,27 +61,27 @@ absl::Status SetFormat(const std::string& text, ModelFormat* format) {
 }  // namespace
 
 void AddModelsMakeCommand(CLI::App& models, const Console& console, Command* chosen) {
-  CLI::App& command = *models.add_subcommand("make", "Makes a model of random weights, with a usable tokenizer.");
+  CLI::App& command = *models.add_subcommand("make", "Makes a model of random weights with a usable tokenizer.");
   command.footer(
-      "For benchmarks: speed does not depend on what weights say. The same preset, seed and dtype make the same model "
-      "in "
-      "either format.");
+      "For benchmarks: the speed of a model does not depend on the values of its weights.\n"
+      "The same preset, seed and dtype make the same model in either format, with any number of threads.");
   const auto flags = std::make_shared<MakeFlags>();
   MakeModelOptions& options = flags->options;
   options.threads = UsableCpus();
-  AddFlag(command, "--preset", "NAME", "the shape: 110m, tinyllama-1.1b, llama-3.2-1b or llama-3-8b",
+  AddFlag(command, "--preset", "NAME", "shape of the model: 110m, tinyllama-1.1b, llama-3.2-1b or llama-3-8b",
           [&options](const std::string& text) { return SetPreset(text, &options.preset); })
       ->required();
   command.add_option("--out", flags->out, "the GGUF file or the folder to write; must not exist")->required();
-  AddFlag(command, "--dtype", "NAME", "of the matrices: f32, f16, bf16; in GGUF also q8_0, q4_0",
+  AddFlag(command, "--dtype", "NAME", "type of the matrices: f32, f16, bf16; in GGUF also q8_0, q4_0",
           [&options](const std::string& text) { return SetType(text, &options.type); })
       ->default_str("bf16");
-  AddFlag(command, "--format", "NAME", "gguf or safetensors (a Hugging Face folder)",
+  AddFlag(command, "--format", "NAME", "form of the output: gguf, or safetensors for a Hugging Face folder",
           [&options](const std::string& text) { return SetFormat(text, &options.format); })
       ->default_str("gguf");
-  AddWholeNumber(command, "--seed", &options.seed, "of the weights", 0, UINT64_MAX)
+  AddWholeNumber(command, "--seed", &options.seed, "seed of the weights", 0, UINT64_MAX)
       ->default_str(absl::StrCat(options.seed));
-  AddWholeNumber(command, "--threads", &options.threads, "to make weights with", 1, 1024)
+  AddWholeNumber(command, "--threads", &options.threads,
+                 "threads that make weights (default: all CPUs that this process may use)", 1, 1024)
       ->default_str(absl::StrCat(options.threads));
   command.callback(
       [flags, &console, chosen] { *chosen = [flags, &console] { return RunModelsMake(*flags, console); }; });

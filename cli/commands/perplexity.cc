@@ -49,12 +49,14 @@ int RunPerplexity(const PerplexityFlags& flags, const Console& console) {
 }  // namespace
 
 void AddPerplexityCommand(CLI::App& app, const Console& console, Command* chosen) {
-  CLI::App& command = *app.add_subcommand("perplexity", "How well a model predicts a text: what quantization costs.");
+  CLI::App& command =
+      *app.add_subcommand("perplexity", "Measures how well a model predicts a text, for instance after quantization.");
   const auto flags = std::make_shared<PerplexityFlags>();
   PerplexityOptions& options = flags->options;
   command.footer(
-      "The text is cut into chunks that run alone; the second half of each is scored, as llama.cpp's tool does it.");
-  command.add_option("--model", options.model, "model, as the workers take it")->required();
+      "The text is cut into chunks, each of which runs alone.\n"
+      "The second half of each chunk is scored, as by llama.cpp's tool.");
+  command.add_option("--model", options.model, "model, in a form that workers take")->required();
   command.add_option("--text", flags->text, "file with the text")->required();
   AddWholeNumber(command, "--chunk-tokens", &options.chunk_tokens, "length of a chunk", 3, 1 << 20)
       ->default_str(absl::StrCat(options.chunk_tokens));

@@ -41,19 +41,21 @@ absl::Status SetBlockType(const std::string& text, Type* type) {
 }  // namespace
 
 void AddQuantizeCommand(CLI::App& app, const Console& console, Command* chosen) {
-  CLI::App& command = *app.add_subcommand("quantize", "Writes a model with its matrices in blocks of 8 or 4 bits.");
-  command.footer("Norms stay in f32. Rows must be a multiple of 32 values. Needs no router.");
+  CLI::App& command =
+      *app.add_subcommand("quantize", "Writes a model with its matrices in blocks of 8 or 4 bits, without a router.");
+  command.footer("Norms stay in f32. The length of each row must be a multiple of 32.");
   const auto flags = std::make_shared<QuantizeFlags>();
   QuantizeOptions& options = flags->options;
   options.threads = UsableCpus();
-  command.add_option("IN", flags->in, "the model's folder, in Hugging Face form, or its GGUF file")->required();
+  command.add_option("IN", flags->in, "the model: a folder in Hugging Face form or a GGUF file")->required();
   command.add_option("OUT", flags->out, "the GGUF file to write; must not exist")->required();
-  AddFlag(command, "--to", "NAME", "q8_0 or q4_0", [&options](const std::string& text) {
+  AddFlag(command, "--to", "NAME", "type of the matrices: q8_0 or q4_0", [&options](const std::string& text) {
     return SetBlockType(text, &options.type);
   })->required();
-  AddFlag(command, "--head", "NAME", "of the output head, or the embedding where it is the head (default: as --to)",
+  AddFlag(command, "--head", "NAME", "type of the matrix that gives the logits: q8_0 or q4_0 (default: as --to)",
           [&options](const std::string& text) { return SetBlockType(text, &options.head_type); });
-  AddWholeNumber(command, "--threads", &options.threads, "to quantize with", 1, 1024)
+  AddWholeNumber(command, "--threads", &options.threads,
+                 "threads that quantize (default: all CPUs that this process may use)", 1, 1024)
       ->default_str(absl::StrCat(options.threads));
   command.callback([flags, &console, chosen] { *chosen = [flags, &console] { return RunQuantize(*flags, console); }; });
 }

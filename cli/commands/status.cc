@@ -31,7 +31,7 @@ absl::StatusOr<v1::GetStatusResponse> AskOnce(const StatusFlags& flags, absl::Du
   return client->GetStatus(std::min(timeout, kCallTimeout));
 }
 
-// Asks until the router is ready. DEADLINE_EXCEEDED, with what is missing, after `wait`.
+// Asks until the router is ready. After `wait`: DEADLINE_EXCEEDED, with what is missing.
 absl::StatusOr<v1::GetStatusResponse> AskUntilReady(const StatusFlags& flags, absl::Duration wait,
                                                     const Console& console) {
   const absl::Time deadline = absl::Now() + wait;
@@ -87,8 +87,9 @@ void AddStatusCommand(CLI::App& app, const Console& console, Command* chosen) {
   const auto flags = std::make_shared<StatusFlags>();
   CLI::App& command = *app.add_subcommand("status", "Shows the router's workers: state, load, pages, and the pairs.");
   AddTarget(command, &flags->target);
-  command.add_option("--wait", flags->wait, "wait this long, e.g. 30s, until a pair of workers is ready, else fail");
-  command.add_flag("--json", flags->json, "one JSON line");
+  command.add_option("--wait", flags->wait,
+                     "wait until a pair of workers is ready, and fail after this long, e.g. 30s");
+  command.add_flag("--json", flags->json, "print one JSON line");
   command.callback([flags, &console, chosen] { *chosen = [flags, &console] { return RunStatus(*flags, console); }; });
 }
 

@@ -62,17 +62,20 @@ absl::Status Tokenize(const TokenizeFlags& flags, const Console& console) {
 }  // namespace
 
 void AddTokenizeCommand(CLI::App& app, const Console& console, Command* chosen) {
-  CLI::App& command = *app.add_subcommand("tokenize", "Shows a text's tokens, or tokens' text, offline.");
+  CLI::App& command =
+      *app.add_subcommand("tokenize", "Shows the tokens of a text, or the text of tokens, without a router.");
   const auto flags = std::make_shared<TokenizeFlags>();
-  command.footer("Exactly the tokens that a worker with this model is given for a prompt.");
-  command.add_option("--model", flags->model, "model, as the workers take it; its weights are not read")->required();
+  command.footer("The tokens are those that a worker with this model gets for a prompt.");
+  command.add_option("--model", flags->model, "model, in a form that workers take; the weights are not read")
+      ->required();
   CLI::Option_group& input = *command.add_option_group("Input", "one of these");
   input.add_option("--text", flags->text, "text to tokenize; special tokens are recognized");
   input.add_option("--file", flags->file, "file with the text");
   AddTokenIds(input, "--token-ids", &flags->token_ids, "token ids whose text to show, comma-separated");
   input.require_option(1);
-  command.add_flag("--special-tokens,!--no-special-tokens", flags->special_tokens,
-                   "add those that the tokenizer puts around a text; of ids, show them (the default)");
+  command.add_flag(
+      "--special-tokens,!--no-special-tokens", flags->special_tokens,
+      "add the special tokens that the tokenizer puts around a text, or show those among the ids (the default)");
   command.add_flag("--json", flags->json, "print one line of JSON");
   command.callback([flags, &console, chosen] {
     *chosen = [flags, &console] {

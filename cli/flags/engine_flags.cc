@@ -26,7 +26,7 @@ CLI::Option* AddChoice(CLI::App& app, const std::string& name, const std::string
   });
 }
 
-// Rewrites one line, which is gone at the end.
+// Shows the progress on one line, and erases the line at the end.
 LoadProgress ShowLoading(const Console& console) {
   return [&console, shown = -1](uint64_t loaded_bytes, uint64_t total_bytes) mutable {
     const int percent = static_cast<int>(loaded_bytes * 100 / std::max<uint64_t>(total_bytes, 1));
@@ -40,17 +40,17 @@ LoadProgress ShowLoading(const Console& console) {
 
 void AddEngineFlags(CLI::App& app, const Console& console, ModelOptions* options) {
   if (console.err_is_terminal) options->progress = ShowLoading(console);
-  AddWholeNumber(app, "--threads", &options->threads, "compute threads", 1, 1024)
+  AddWholeNumber(app, "--threads", &options->threads, "number of compute threads", 1, 1024)
       ->default_str(absl::StrCat(options->threads));
-  app.add_option("--kernels", options->kernels, "family of compute kernels, as the workers take it")
+  app.add_option("--kernels", options->kernels, "family of compute kernels, as for the workers")
       ->default_str(options->kernels);
-  AddChoice(app, "--quantize", "round float weights when they are loaded", {"off", "int8", "int4"},
+  AddChoice(app, "--quantize", "round float weights while loading", {"off", "int8", "int4"},
             [options](const std::string& text) {
               options->quantize.reset();
               if (text != "off") options->quantize = text == "int8" ? TensorType::kQ8_0 : TensorType::kQ4_0;
             })
       ->default_str("off");
-  AddChoice(app, "--kv-dtype", "type of the KV cache (default: as the workers' auto)",
+  AddChoice(app, "--kv-dtype", "type of the KV cache (default: the workers' auto)",
             {"f32", "f16", "bf16", "int8", "fp8"},
             [options](const std::string& text) { options->kv_dtype = KvTypeFromName(text); });
 }

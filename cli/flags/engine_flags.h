@@ -10,7 +10,7 @@ class App;
 
 namespace baton {
 
-// --threads, --kernels, --quantize and --kv-dtype. Loading shows its progress on a terminal.
+// Adds --threads, --kernels, --quantize and --kv-dtype. On a terminal, loading shows its progress.
 void AddEngineFlags(CLI::App& app, const Console& console, ModelOptions* options);
 
 }  // namespace baton

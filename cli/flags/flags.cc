@@ -67,7 +67,7 @@ absl::StatusOr<uint64_t> ParseWholeNumber(const std::string& text, uint64_t min,
 
 absl::StatusOr<double> ParseNumber(const std::string& text, double min, double max) {
   double number = 0;
-  // The comparison refuses NaN, too.
+  // The comparisons are false for NaN.
   if (absl::SimpleAtod(text, &number) && number >= min && number <= max) return number;
   if (min == -kInfinity && max == kInfinity) return absl::InvalidArgumentError("expected a number, such as 0.5");
   return absl::InvalidArgumentError(absl::StrCat("expected a number from ", min, " to ", max));

@@ -1,5 +1,5 @@
-// Flags whose values are checked as they are parsed: a usage error names the flag, the text and what was expected.
-// CLI11's own conversions take -1 for the greatest number, "010" for eight and an empty list for a zero.
+// Flags that check their values while the command line is parsed. A usage error names the flag, the text and what was
+// expected. CLI11's own conversions take -1 for the greatest number, "010" for eight and an empty list for a zero.
 #pragma once
 
 #include <cstdint>
@@ -18,25 +18,26 @@ class Option;
 
 namespace baton {
 
-// What the flags are stored in must outlive the parse.
+// The variables that receive the values must outlive the parse.
 
-// A flag with one value. `type` is for --help; `set` takes the text or says what it expected instead.
+// Adds a flag with one value. `type` is for --help. `set` stores the text, or its error says what was expected.
 CLI::Option* AddFlag(CLI::App& app, const std::string& name, const std::string& type, const std::string& help,
                      std::function<absl::Status(const std::string&)> set);
 
-// --target, the router's address; `target` holds the default.
+// Adds --target, the router's address. `target` holds the default.
 CLI::Option* AddTarget(CLI::App& app, std::string* target);
 
-// Comma-separated or repeated, at least one each time.
+// Adds a flag that takes token ids, separated by commas. The flag may be repeated.
 CLI::Option* AddTokenIds(CLI::App& app, const std::string& name, std::vector<int32_t>* ids, const std::string& help);
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// INVALID_ARGUMENT with what was expected.
+// Each fails with INVALID_ARGUMENT that says what was expected.
 absl::StatusOr<uint64_t> ParseWholeNumber(const std::string& text, uint64_t min, uint64_t max);
 absl::StatusOr<double> ParseNumber(const std::string& text, double min, double max);
 
-// `Value` is a type that holds the numbers from `min` to `max`, or a std::optional of one.
+// Adds a flag with a whole number. `Value` is a type that holds the numbers from `min` to `max`, or a std::optional of
+// such a type.
 template <typename Value>
 CLI::Option* AddWholeNumber(CLI::App& app, const std::string& name, Value* value, const std::string& help, uint64_t min,
                             uint64_t max) {
@@ -47,7 +48,7 @@ CLI::Option* AddWholeNumber(CLI::App& app, const std::string& name, Value* value
   });
 }
 
-// Without limits it takes any number; the router has the limits of sampling.
+// Adds a flag with a number. Sampling flags have no limits here: the router checks them.
 template <typename Value>
 CLI::Option* AddNumber(CLI::App& app, const std::string& name, Value* value, const std::string& help,
                        double min = -kInfinity, double max = kInfinity) {

@@ -13,7 +13,7 @@
 namespace baton {
 namespace {
 
-// "17=-2.5"
+// Parses a text such as "17=-2.5".
 absl::StatusOr<std::pair<int32_t, float>> ParseLogitBias(const std::string& text) {
   const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
   int32_t id = 0;
@@ -24,7 +24,7 @@ absl::StatusOr<std::pair<int32_t, float>> ParseLogitBias(const std::string& text
   return std::pair(id, bias);
 }
 
-// --name and --no-name. CLI11's own optional flag is false, not unset, when neither is given.
+// Adds --name and --no-name. When neither is given, `value` stays unset; CLI11's own flags would set it to false.
 CLI::Option* AddSwitch(CLI::App& app, const std::string& name, std::optional<bool>* value, const std::string& help) {
   return app.add_flag_function(
       absl::StrCat("--", name, ",!--no-", name), [value](int64_t count) { *value = count > 0; }, help);
@@ -46,9 +46,9 @@ absl::StatusOr<absl::Duration> ParseTimeout(const char* flag, const std::string&
 }
 
 void GenerationFlags::AddTo(CLI::App& app) {
-  app.add_option("--model", model_, "model name, as `baton status` shows it (default: the only one served)");
-  app.add_option("--label", label_, "free text repeated in the logs");
-  app.add_option("--cache-salt", cache_salt_, "share cached beginnings of prompts with requests of the same salt only");
+  app.add_option("--model", model_, "model name, as `baton status` shows it (default: the only model served)");
+  app.add_option("--label", label_, "text that the router's and workers' logs repeat");
+  app.add_option("--cache-salt", cache_salt_, "share cached prefixes with requests of the same salt only");
   app.add_option("--timeout", timeout_, "give up after this long, e.g. 30s (default: never)");
   const std::string group = "Sampling (default: the model's generation_config)";
   AddNumber(app, "--temperature", &temperature_, ">= 0; 0 is greedy")->group(group);
@@ -62,16 +62,21 @@ void GenerationFlags::AddTo(CLI::App& app) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->group(group);
-  AddWholeNumber(app, "--seed", &seed_, "for the same answer again", 0, UINT64_MAX)->group(group);
-  AddWholeNumber(app, "--max-tokens", &max_tokens_, "end the answer after this many", 0, UINT32_MAX)->group(group);
-  AddWholeNumber(app, "--min-tokens", &min_tokens_, "do not stop before this many", 0, UINT32_MAX)->group(group);
-  app.add_option("--stop", stop_, "end before this text; may be repeated")->allow_extra_args(false)->group(group);
-  AddTokenIds(app, "--stop-token-ids", &stop_token_ids_, "end after one of these, comma-separated")->group(group);
-  AddSwitch(app, "ignore-eos", &ignore_eos_, "the model's end tokens do not end the answer")->group(group);
-  AddSwitch(app, "skip-special-tokens", &skip_special_tokens_, "special tokens leave no text (the default)")
+  AddWholeNumber(app, "--seed", &seed_, "the same seed gives the same answer", 0, UINT64_MAX)->group(group);
+  AddWholeNumber(app, "--max-tokens", &max_tokens_, "end the answer after this many tokens", 0, UINT32_MAX)
       ->group(group);
-  AddWholeNumber(app, "--logprobs", &logprobs_, "report each token's logprob and those of this many most likely", 0,
-                 UINT32_MAX)
+  AddWholeNumber(app, "--min-tokens", &min_tokens_, "do not end the answer before this many tokens", 0, UINT32_MAX)
+      ->group(group);
+  app.add_option("--stop", stop_, "end the answer before this text; may be repeated")
+      ->allow_extra_args(false)
+      ->group(group);
+  AddTokenIds(app, "--stop-token-ids", &stop_token_ids_, "end the answer after one of these tokens; comma-separated")
+      ->group(group);
+  AddSwitch(app, "ignore-eos", &ignore_eos_, "go on after the model's end tokens")->group(group);
+  AddSwitch(app, "skip-special-tokens", &skip_special_tokens_, "leave special tokens out of the text (the default)")
+      ->group(group);
+  AddWholeNumber(app, "--logprobs", &logprobs_, "report the logprobs of each token and of this many most likely tokens",
+                 0, UINT32_MAX)
       ->group(group);
 }
 

@@ -1,4 +1,4 @@
-// The flags of a generation request, shared by the commands that send one.
+// The flags of a generation request, for the commands that send such requests.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ class App;
 
 namespace baton {
 
-// Holds what the flags gave; unset ones stay unset in the request, so that the model's own defaults apply.
+// Holds the values of the flags. A flag that is not given stays unset in the request: the model's own default applies.
 class GenerationFlags {
  public:
-  // `this` must outlive the parse.
+  // Adds the flags. `this` must outlive the parse.
   void AddTo(CLI::App& app);
 
-  // Fills model, label and sampling. INVALID_ARGUMENT names the flag.
+  // Sets model, label, cache salt and sampling in `request`. INVALID_ARGUMENT names the flag.
   absl::Status Fill(v1::GenerateRequest& request) const;
 
-  // For the whole answer; infinite when not given.
+  // Returns the time limit of the whole answer; infinite when not given.
   absl::StatusOr<absl::Duration> timeout() const;
 
  private:
@@ -52,10 +52,10 @@ class GenerationFlags {
   std::optional<uint32_t> logprobs_;
 };
 
-// INVALID_ARGUMENT, naming `flag`, unless `text` is UTF-8: gRPC would refuse it in words that name nothing.
+// Fails with INVALID_ARGUMENT that names `flag` unless `text` is UTF-8. gRPC's own refusal would not name the flag.
 absl::Status CheckUtf8(const char* flag, const std::string& text);
 
-// "250ms", "3s". INVALID_ARGUMENT, naming `flag`, otherwise.
+// Parses a duration such as "250ms" or "3s". INVALID_ARGUMENT names `flag`.
 absl::StatusOr<absl::Duration> ParseTimeout(const char* flag, const std::string& text);
 
 }  // namespace baton

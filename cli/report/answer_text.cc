@@ -30,7 +30,7 @@ std::string Served(const v1::AttemptInfo& attempt) {
                       attempt.prefill_worker(), " -> ", attempt.decode_worker());
 }
 
-// A token's bytes as a quoted word of printable text.
+// Returns a token's bytes as a quoted word of printable characters.
 std::string Quoted(const v1::TokenLogprob& token) {
   std::string storage;
   return absl::StrCat("\"", absl::Utf8SafeCEscape(ToAbsl(RepairUtf8(token.token(), storage))), "\"");

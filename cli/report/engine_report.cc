@@ -15,7 +15,7 @@ constexpr double kGiga = 1e9;
 
 std::string Percent(double part, double whole) { return absl::StrFormat("%.1f", whole > 0 ? 100 * part / whole : 0); }
 
-// What the products of these weights could do at most.
+// Returns the most operations per second that this machine reaches with products of such weights.
 double PeakOperations(const EngineReport& report) {
   if (IsQuantized(report.weight_type)) return report.limits.int8_per_second;
   if (report.weight_type == TensorType::kBF16 && report.limits.bf16_per_second > 0)
@@ -23,7 +23,7 @@ double PeakOperations(const EngineReport& report) {
   return report.limits.f32_per_second;
 }
 
-// Of the step, what none of the parts below took.
+// Returns the part of the step that no column of its own counts.
 absl::Duration Rest(const EngineMeasurement& m) {
   const WorkTimes& w = m.work;
   return std::max(absl::ZeroDuration(),

@@ -1,4 +1,4 @@
-// An EngineReport for people and for programs.
+// Formats an EngineReport for people and for programs.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 namespace baton {
 
 std::string ToTable(const EngineBenchOptions& options, const EngineReport& report);
-// One line. Durations in seconds, rates per second.
+// Returns one line without its newline. Durations are in seconds, rates per second.
 std::string ToJson(const EngineBenchOptions& options, const EngineReport& report);
 
 }  // namespace baton

@@ -11,7 +11,7 @@ std::string ToJsonLine(const google::protobuf::Message& message) {
   options.preserve_proto_field_names = true;
   options.always_print_primitive_fields = true;
   std::string json;
-  // Fails only for well-known types with contents that have no JSON form; the API uses none.
+  // The conversion fails only for well-known types that have no JSON form. The API has no such fields.
   (void)google::protobuf::util::MessageToJsonString(message, &json, options);
   std::string storage;
   return std::string(RepairUtf8(json, storage));

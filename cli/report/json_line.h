@@ -1,4 +1,4 @@
-// Protobuf messages as JSON lines.
+// Formats protobuf messages as JSON lines.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -7,8 +7,9 @@
 
 namespace baton {
 
-// One line without its newline: the proto's field names, fields at their default included (an output_index of 0 is
-// there), 64-bit integers as strings and bytes as base64 as protobuf's JSON has it. Always valid UTF-8.
+// Returns one line without its newline, in valid UTF-8. Fields have their names in the proto. Fields with default
+// values are included, such as an output_index of 0. As in protobuf's JSON, 64-bit integers are strings and bytes are
+// base64.
 std::string ToJsonLine(const google::protobuf::Message& message);
 
 }  // namespace baton

@@ -6,12 +6,12 @@
 
 namespace baton {
 
-// The value below which a fraction `q` in [0, 1] of `sorted` (ascending, not empty) lies, interpolated linearly between
-// the two nearest ranks.
+// Returns the value below which a fraction `q` in [0, 1] of `sorted` lies, by linear interpolation between the nearest
+// ranks. `sorted` is ascending and not empty.
 double Percentile(const std::vector<double>& sorted, double q);
 
 struct LatencySummary {
-  size_t count = 0;  // with 0 the rest is 0
+  size_t count = 0;  // when 0, the other fields are 0, too
   double mean = 0;
   double p50 = 0;
   double p95 = 0;

@@ -17,7 +17,7 @@ constexpr uint64_t kGiB = uint64_t{1} << 30;
 constexpr uint64_t kMemories[] = {1, 2, 4, 8, 16, 24, 32, 48, 64, 80, 96, 128, 192, 256, 512, 1024};  // GiB
 constexpr size_t kMemoriesShown = 4;
 
-// The smallest of kMemories that hold the weights, in bytes.
+// Returns the smallest of kMemories that hold the weights, in bytes.
 std::vector<uint64_t> MemoriesFor(const ModelReport& report) {
   std::vector<uint64_t> memories;
   for (const uint64_t memory : kMemories) {
@@ -27,7 +27,7 @@ std::vector<uint64_t> MemoriesFor(const ModelReport& report) {
   return memories;
 }
 
-// "1.10 B", "5.54 M".
+// Returns, for instance, "1.10 B" or "5.54 M".
 std::string Millions(uint64_t count) {
   const auto number = static_cast<double>(count);
   return count >= 1'000'000'000 ? absl::StrFormat("%.2f B", number / 1e9) : absl::StrFormat("%.2f M", number / 1e6);

@@ -1,4 +1,4 @@
-// What `baton models inspect` prints.
+// Formats a ModelReport for people and for programs.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 namespace baton {
 
 std::string ToText(const std::string& path, const ModelReport& report);
-// One line without its newline. Sizes in bytes; `config` is null, and `problem` says why, for a model that cannot be
-// served.
+// Returns one line without its newline. Sizes are in bytes. For a model that cannot be served, `config` is null and
+// `problem` says why.
 std::string ToJson(const std::string& path, const ModelReport& report);
 
 }  // namespace baton

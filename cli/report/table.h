@@ -1,4 +1,4 @@
-// Text in columns, each as wide as its widest cell.
+// Formats text in columns, each as wide as its widest cell.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@ class Table {
  public:
   explicit Table(std::vector<std::string> header);
 
-  // As many cells as the header; an empty one shows as "-".
+  // Adds a row with as many cells as the header has. An empty cell shows as "-".
   void AddRow(std::vector<std::string> cells);
 
-  // A column of numbers ("12", "3.45", and "-" where there is none) is aligned to the right.
+  // Aligns columns of numbers, such as "12", "3.45" and "-", to the right.
   std::string ToString() const;
 
  private:

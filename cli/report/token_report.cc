@@ -13,13 +13,13 @@
 namespace baton {
 namespace {
 
-// Characters that leave no mark of their own: controls, formats, separators and spaces other than the usual one.
+// Returns true for characters without a visible mark: controls, formats, separators and unusual spaces.
 bool IsInvisible(char32_t c) {
   constexpr uint32_t kInvisible = U_GC_CC_MASK | U_GC_CF_MASK | U_GC_Z_MASK;
   return c != ' ' && (U_GET_GC_MASK(static_cast<UChar32>(c)) & kInvisible) != 0;
 }
 
-// A token's bytes may be part of a character.
+// Returns a token's bytes in quotes, with escapes for what cannot be seen and for parts of characters.
 std::string Visible(std::string_view bytes) {
   std::string text = "\"";
   while (!bytes.empty()) {

@@ -1,4 +1,4 @@
-// What the offline commands tokenize and render share: tokens for people and for programs.
+// Prints tokens for people and for programs, for the commands tokenize and render.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace baton {
 
-// One line per token: its id and its text, with what cannot be seen escaped. A count on stderr.
+// Prints one line per token: the id, and the text with invisible characters escaped. Prints the count to stderr.
 void PrintTokens(const Console& console, const Tokenizer& tokenizer, const std::vector<TokenId>& ids);
 
-// {"text", "token_ids", "tokens"} in one line; tokens that are no text of their own have U+FFFD in it.
+// Prints {"text", "token_ids", "tokens"} in one line. U+FFFD replaces the bytes of a token that are not valid UTF-8.
 void PrintTokensAsJson(const Console& console, const Tokenizer& tokenizer, const std::string& text,
                        const std::vector<TokenId>& ids);
 

@@ -25,7 +25,7 @@ absl::Status Unsupported(std::string_view what) {
   return absl::UnimplementedError(Concat("tokenizer.json: ", what, " has no counterpart in GGUF"));
 }
 
-// `json` was accepted by Tokenizer::Create, so that its fields are of the right types.
+// Tokenizer::Create has accepted `json`, so the types of its fields are right.
 absl::Status ReadWords(const Json& json, GgufPreTokenizer& words) {
   const std::string type = json.value("type", "");
   if (type == "Sequence") {
@@ -76,7 +76,7 @@ struct Token {
 
 absl::StatusOr<std::vector<Token>> ReadTokens(const Json& tokenizer, int vocab_size) {
   std::vector<Token> tokens(vocab_size);
-  for (int id = 0; id < vocab_size; ++id) tokens[id].text = Concat("[PAD", id, "]");  // llama.cpp's, too
+  for (int id = 0; id < vocab_size; ++id) tokens[id].text = Concat("[PAD", id, "]");  // as llama.cpp names them
   const auto set = [&](int64_t id, const std::string& text, GgufTokenType type) {
     if (id < vocab_size) tokens[id] = {text, type};
     return id < vocab_size ? absl::OkStatus()
@@ -115,7 +115,7 @@ std::optional<TokenId> IdOfSpecialToken(const Tokenizer& tokenizer, const Tokeni
   return std::nullopt;
 }
 
-// The tokens by role, and whether they are put around a text.
+// Adds the tokens by role, and whether the tokenizer puts them around a text.
 absl::Status AddSpecialTokens(const Tokenizer& tokenizer, const TokenizerConfig& config,
                               const GenerationConfig& generation, GgufHeader& header) {
   BATON_ASSIGN_OR_RETURN(const std::vector<TokenId> around, tokenizer.Encode("", true));
@@ -131,7 +131,7 @@ absl::Status AddSpecialTokens(const Tokenizer& tokenizer, const TokenizerConfig&
     std::erase(ends, *eos);
     ends.insert(ends.begin(), *eos);
   }
-  // There is room for three; most others are known by their text.
+  // GGUF has keys for three end tokens. Readers find most others by their text.
   constexpr std::string_view kEndKeys[] = {"eos", "eot", "eom"};
   for (size_t i = 0; i < std::min(ends.size(), std::size(kEndKeys)); ++i) {
     header.AddUint32(Concat("tokenizer.ggml.", kEndKeys[i], "_token_id"), ends[i]);
@@ -186,7 +186,7 @@ std::vector<float> RopeFactors(const ModelConfig& config) {
 }
 
 void AddFileType(TensorType type, GgufHeader& header) {
-  const auto number = [type]() -> uint32_t {  // llama.cpp's
+  const auto number = [type]() -> uint32_t {  // as in llama.cpp
     switch (type) {
       case TensorType::kF16:
         return 1;

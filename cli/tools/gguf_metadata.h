@@ -1,4 +1,4 @@
-// What a GGUF file says of a model, from what a Hugging Face folder says: the way back from
+// Turns a Hugging Face folder's description of a model into GGUF metadata: the inverse of
 // engine/formats/gguf_convert.h.
 #pragma once
 
@@ -12,16 +12,16 @@
 
 namespace baton {
 
-// The architecture's sizes and constants. What Llama 3's rotary scaling needs beside them is a tensor: RopeFactors.
+// Adds the architecture's sizes and constants. Llama 3's rotary scaling needs a tensor besides: RopeFactors.
 void AddConfig(const ModelConfig& config, GgufHeader& header);
-// rope_freqs.weight, [head_dim / 2]; empty when the model has none.
+// Returns rope_freqs.weight, [head_dim / 2]; empty when the model has no such tensor.
 std::vector<float> RopeFactors(const ModelConfig& config);
 
-// general.file_type, which says what most of a file's tensors are.
+// Adds general.file_type, the type of most tensors in the file.
 void AddFileType(TensorType type, GgufHeader& header);
 
-// The tokenizer, from the texts that LoadTextAssets (engine/formats/model_folder.h) gives. UNIMPLEMENTED when GGUF has
-// no name for its pre-tokenizer.
+// Adds the tokenizer from the texts that LoadTextAssets (engine/formats/model_folder.h) returns. UNIMPLEMENTED when
+// GGUF has no name for the pre-tokenizer.
 absl::Status AddTokenizer(const std::map<std::string, std::string>& texts, int vocab_size, GgufHeader& header);
 
 }  // namespace baton

@@ -1,4 +1,4 @@
-// What is in a model, and what serving it takes, without loading it.
+// Describes a model and the memory for serving the model, without loading weights.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,13 @@
 namespace baton {
 
 struct TypeReport {
-  std::string type;       // as the format spells it
-  bool supported = true;  // the engine computes with it
+  std::string type;       // in the format's spelling
+  bool supported = true;  // whether the engine computes with this type
   int tensors = 0;
   uint64_t parameters = 0;
-  uint64_t bytes = 0;         // in the file
-  uint64_t memory_bytes = 0;  // in a worker, where 5- and 6-bit codes take 8 bits each; of supported types
+  uint64_t bytes = 0;  // in the file
+  uint64_t memory_bytes =
+      0;  // in a worker, where 5- and 6-bit codes take 8 bits each; 0 for types that are not supported
 };
 
 // A token at which an answer ends.
@@ -31,24 +32,24 @@ struct EndToken {
 
 struct ModelReport {
   std::string format;                 // "gguf" or "safetensors"
-  std::optional<ModelConfig> config;  // none when it is not supported
-  absl::Status config_status;         // ... and why
+  std::optional<ModelConfig> config;  // unset when the architecture is not supported
+  absl::Status config_status;         // why config is unset
   int tokenizer_tokens = 0;
   std::vector<EndToken> end_tokens;
   absl::Status tokenizer_status;      // why the tokenizer is not supported
-  absl::Status chat_template_status;  // NOT_FOUND when there is none; else why it is not supported
-  std::vector<TypeReport> types;      // the one of the most bytes first
+  absl::Status chat_template_status;  // NOT_FOUND: there is no template; otherwise why the template is not supported
+  std::vector<TypeReport> types;      // by bytes, the largest first
   TypeReport total;
 };
 
-// A Hugging Face folder or a GGUF file. Fails when the tensors cannot be read.
+// Describes a Hugging Face folder or a GGUF file. Fails when the tensors cannot be read.
 absl::StatusOr<ModelReport> InspectModel(const std::filesystem::path& path);
 
-// Of one token in the KV cache.
+// Returns the bytes of one token in the KV cache.
 uint64_t KvBytesPerToken(const ModelConfig& config, KvType kv_dtype);
 
-// How many tokens the KV cache holds when `memory_bytes` hold it and the weights, as a worker has them, and nothing
-// else. 0 when the weights alone do not fit.
+// Returns how many tokens the KV cache holds when `memory_bytes` are shared by the cache and a worker's weights. 0 when
+// the weights alone do not fit.
 uint64_t TokensThatFit(const ModelReport& report, KvType kv_dtype, uint64_t memory_bytes);
 
 }  // namespace baton

@@ -1,4 +1,4 @@
-// A model's texts - tokenizer, chat template, sampling defaults - without its weights.
+// Loads a model's texts (tokenizer, chat template, sampling defaults) without its weights.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace baton {
 
-// Of a model's folder or GGUF file, as the workers take it.
+// `model` is a folder or a GGUF file that workers take.
 absl::StatusOr<std::shared_ptr<const ModelAssets>> LoadModelAssets(const std::filesystem::path& model);
 
 }  // namespace baton

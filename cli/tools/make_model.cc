@@ -27,12 +27,12 @@ namespace baton {
 namespace {
 
 constexpr float kRmsNormEps = 1e-5f;
-constexpr float kDeviation = 0.02f;  // what most models start their training with
+constexpr float kDeviation = 0.02f;  // as for most models at the start of training
 
 struct Weight {
-  std::string name;  // as GGUF has it
+  std::string name;  // in GGUF
   std::vector<int64_t> shape;
-  float deviation = 0;        // 0: all ones, a norm
+  float deviation = 0;        // 0: a norm, all ones
   int interleaved_heads = 0;  // see TensorView
 };
 
@@ -46,7 +46,7 @@ std::vector<Weight> WeightsOf(const ModelPreset& p) {
   const int64_t hidden = p.hidden_size;
   const int64_t q_size = int64_t{p.heads} * p.head_dim;
   const int64_t kv_size = int64_t{p.kv_heads} * p.head_dim;
-  // What adds to the residual stream is smaller, so that its size does not grow with the number of layers.
+  // Weights whose output is added to the residual stream are smaller, so that the stream does not grow with the layers.
   const float residual = kDeviation / std::sqrt(2.0f * static_cast<float>(p.layers));
   std::vector<Weight> weights = {{"token_embd.weight", {p.vocab_size, hidden}, kDeviation}};
   for (int i = 0; i < p.layers; ++i) {
@@ -162,7 +162,7 @@ absl::StatusOr<uint64_t> WriteText(const std::filesystem::path& path, std::strin
   return file.bytes();
 }
 
-// config.json and the texts of the tokenizer: those that the same model in GGUF would be read as.
+// Returns config.json and the tokenizer's texts, as readers derive them from the same model in GGUF.
 absl::StatusOr<std::map<std::string, std::string>> FolderTexts(const MakeModelOptions& options, GgufModel& model) {
   const std::vector<float> factors = RopeFactors(ConfigOf(options.preset));
   if (!factors.empty()) {

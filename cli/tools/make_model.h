@@ -1,4 +1,4 @@
-// Makes models of random weights, with a usable tokenizer: for benchmarks and tests, where only the shape matters.
+// Makes models of random weights with a usable tokenizer, for benchmarks and tests where only the shape matters.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ enum class ModelFormat : uint8_t { kSafetensors, kGguf };
 
 struct MakeModelOptions {
   ModelPreset preset = {};
-  // Of the matrices. In GGUF norms are F32, as they are in all such files. Safetensors has no quantized types.
+  // Type of the matrices. Norms are F32 in GGUF, as in all GGUF files. Safetensors has no quantized types.
   TensorType type = TensorType::kBF16;
   ModelFormat format = ModelFormat::kGguf;
   uint64_t seed = 1;
@@ -23,11 +23,12 @@ struct MakeModelOptions {
 
 struct MadeModel {
   uint64_t parameters = 0;
-  uint64_t bytes = 0;  // of all files
+  uint64_t bytes = 0;  // in all files
 };
 
-// Writes a Hugging Face folder or a GGUF file at `path`, streaming: memory stays below 100 MB. The same options but for
-// the format make the same model, up to the rounding of `type`. ALREADY_EXISTS when something is at `path`.
+// Writes a Hugging Face folder or a GGUF file at `path`, in less than 100 MB of memory. The weights are a function of
+// preset and seed, rounded to `type`: neither the format nor the number of threads changes them. ALREADY_EXISTS when
+// something is at `path`.
 absl::StatusOr<MadeModel> MakeModel(const MakeModelOptions& options, const std::filesystem::path& path);
 
 }  // namespace baton

@@ -14,14 +14,14 @@
 namespace baton {
 namespace {
 
-constexpr int kChunkTokens = 512;  // of prompts that only make context
+constexpr int kChunkTokens = 512;  // of the prompts that only fill the context
 
 double Median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
   return values[values.size() / 2];
 }
 
-// Multiply-adds of one row with all weights of the layers, and with the head.
+// The multiply-adds of one row with all weights of the layers, and with the head.
 struct RowProducts {
   double layers;
   double head;
@@ -47,7 +47,7 @@ class EngineBench {
     EngineMeasurement result;
     result.prefill = true;
     std::vector<double> seconds;
-    BATON_RETURN_IF_ERROR(Step(tokens, 0, result.sampling).status());  // what is allocated once, and cold caches
+    BATON_RETURN_IF_ERROR(Step(tokens, 0, result.sampling).status());  // allocates once, and warms the caches
     Begin(result);
     for (int i = 0; i < options_.repeats; ++i) {
       BATON_ASSIGN_OR_RETURN(seconds.emplace_back(), Step(tokens, 0, result.sampling));
@@ -107,7 +107,8 @@ class EngineBench {
     return absl::OkStatus();
   }
 
-  // `tokens` new ones of each sequence from `position`, and one sampled for each; how long it took.
+  // Runs one step: `tokens` tokens of each sequence from `position`, and one sample for each sequence. Returns the
+  // step's seconds.
   absl::StatusOr<double> Step(int tokens, int position, absl::Duration& sampling) {
     if (interrupted_()) return absl::CancelledError("interrupted");
     const Stopwatch watch;
@@ -127,7 +128,7 @@ class EngineBench {
     return watch.seconds();
   }
 
-  // What came before does not count.
+  // Starts a measurement: forgets the steps before.
   void Begin(EngineMeasurement& result) {
     times_ = {};
     result.sampling = absl::ZeroDuration();

@@ -28,7 +28,7 @@ double NegativeLogLikelihood(std::span<const float> logits, TokenId token) {
   return largest + std::log(sum) - logits[token];
 }
 
-// `bos` is set if the tokenizer begins texts with it.
+// Tokenizes `text`. Sets `bos` if the tokenizer puts BOS before texts.
 absl::StatusOr<std::vector<TokenId>> Tokens(const std::filesystem::path& model, const std::string& text,
                                             std::optional<TokenId>& bos) {
   BATON_ASSIGN_OR_RETURN(const auto assets, LoadTextAssets(model));
@@ -46,7 +46,7 @@ class ChunkScorer {
   ChunkScorer(Model& model, PagePool& pool, std::vector<PageId> pages)
       : model_(model), pool_(pool), pages_(std::move(pages)) {}
 
-  // Adds up over the predictions made at positions [begin, tokens.size() - 1).
+  // Adds the negative log likelihoods of the predictions at positions [begin, tokens.size() - 1) to `sum`.
   absl::Status Score(std::span<const TokenId> tokens, int begin, double& sum) {
     BATON_RETURN_IF_ERROR(Run(tokens.first(begin), 0, Want::kNothing));
     const int end = static_cast<int>(tokens.size()) - 1;

@@ -1,4 +1,4 @@
-// The perplexity of a model on a text: how well quantized weights or a smaller KV cache keep what the model knows.
+// Measures the perplexity of a model on a text, to see what quantized weights or a smaller KV cache cost.
 #pragma once
 
 #include <filesystem>
@@ -27,12 +27,12 @@ struct Perplexity {
   std::string numerics_id;
 };
 
-// The method of llama.cpp's tool, for comparisons: the text's tokens in consecutive chunks, each alone from position 0
-// and its first token replaced by BOS if the tokenizer begins texts with it; of each chunk the predictions made at the
-// second half of its positions count, but for the last; what does not fill a chunk is left out.
+// Uses the method of llama.cpp's tool. The text's tokens are cut into chunks; a rest that fills no chunk is left out.
+// Each chunk runs alone from position 0, its first token replaced by BOS if the tokenizer puts BOS before texts. The
+// predictions at the second half of a chunk's positions count, except the last.
 //
-// INVALID_ARGUMENT when the text does not fill a chunk; CANCELLED when `interrupted` says so between chunks; the errors
-// of loading the model.
+// INVALID_ARGUMENT when the text does not fill a chunk; CANCELLED when `interrupted` returns true between chunks. Other
+// errors come from loading the model.
 absl::StatusOr<Perplexity> MeasurePerplexity(const PerplexityOptions& options, const std::string& text,
                                              const std::function<bool()>& interrupted);
 

@@ -5,7 +5,7 @@
 namespace baton {
 namespace {
 
-// TinyLlama's own context is 2048; with random weights a longer one does no harm, and long prompts can be measured.
+// TinyLlama's own context has 2048 tokens. The longer context here allows measurements with long prompts.
 constexpr ModelPreset kPresets[] = {
     {"110m", 768, 12, 12, 12, 64, 2048, 32000, 1024, true, 10000, std::nullopt},
     {"tinyllama-1.1b", 2048, 22, 32, 4, 64, 5632, 32000, 32768, false, 10000, std::nullopt},

@@ -1,4 +1,4 @@
-// The shapes of known models of the Llama family, to make models of random weights from.
+// The shapes of known models of the Llama family, for models of random weights.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct ModelPreset {
 };
 
 std::span<const ModelPreset> ModelPresets();
-// Null when there is none of that name.
+// Returns null when no preset has that name.
 const ModelPreset* FindModelPreset(std::string_view name);
 
 }  // namespace baton

@@ -25,11 +25,11 @@ namespace {
 // A tensor on its way into the file.
 struct Job {
   std::string name;  // in the file
-  Tensor tensor;     // interleaved_heads: the order of rows that the file shall have, where `tensor` has another
+  Tensor tensor;     // interleaved_heads: set when the file's rows shall be interleaved, and the input's rows are not
   TensorType type = TensorType::kF32;
 };
 
-// Everything that QuantizeModel needs of its input.
+// The parts of the input that QuantizeModel needs.
 struct Input {
   std::string origin;
   std::vector<MappedFile> files;
@@ -48,7 +48,7 @@ absl::StatusOr<Input> FromGguf(const std::filesystem::path& path) {
   Input input;
   input.origin = model.origin;
   for (const auto& [key, value] : model.metadata) {
-    // What is about the file and not about the model.
+    // Leave out the keys that describe the input file, not the model.
     if (!key.starts_with("split.") && key != "general.alignment") input.header.Add(key, value);
   }
   for (Tensor& tensor : model.tensors) input.jobs.push_back({tensor.name, std::move(tensor)});
@@ -86,14 +86,14 @@ absl::StatusOr<Input> FromFolder(const std::filesystem::path& folder) {
   return input;
 }
 
-// The name of the matrix that logits come from.
+// Returns the name of the matrix that gives the logits.
 std::string_view HeadName(const Input& input) {
   constexpr std::string_view kOwn = "output.weight";
   const bool own = std::any_of(input.jobs.begin(), input.jobs.end(), [&](const Job& job) { return job.name == kOwn; });
   return own ? kOwn : "token_embd.weight";
 }
 
-// Decides each tensor's type and tells the header.
+// Decides each tensor's type and adds the tensor to the header.
 absl::Status Plan(const QuantizeOptions& options, Input& input) {
   const std::string_view head = HeadName(input);
   for (Job& job : input.jobs) {
@@ -127,7 +127,7 @@ absl::Status WriteJob(const Job& job, int threads, GgufWriter& writer) {
   stream.threads = threads;
   stream.make = [&](int64_t row, std::span<std::byte> out) {
     const std::byte* source = tensor.data.data() + HuggingFaceRow(row, head_rows) * source_bytes;
-    if (*tensor.type == job.type) {  // quantized again it would not be the same
+    if (*tensor.type == job.type) {  // rounding a second time would change the values
       std::memcpy(out.data(), source, out.size());
       return true;
     }

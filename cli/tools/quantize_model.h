@@ -11,22 +11,22 @@
 namespace baton {
 
 struct QuantizeOptions {
-  TensorType type = TensorType::kQ8_0;  // or kQ4_0; any type that EncodeBlocks knows
-  // Of the matrix that logits come from, the embedding where that is it: what small errors in it cost is more than what
-  // it weighs. Default: `type`.
+  TensorType type = TensorType::kQ8_0;  // or any type that EncodeBlocks knows, such as kQ4_0
+  // Type of the matrix that gives the logits, which may be the embedding. Errors there cost more than elsewhere, so a
+  // larger type may pay off. Unset: `type`.
   std::optional<TensorType> head_type = {};
   int threads = 1;
 };
 
 struct QuantizedModel {
-  int matrices = 0;       // in the new types
-  uint64_t bytes_in = 0;  // of all tensors
-  uint64_t bytes = 0;     // of the file
+  int matrices = 0;       // of the new types
+  uint64_t bytes_in = 0;  // of all input tensors
+  uint64_t bytes = 0;     // of the output file
 };
 
-// From a Hugging Face folder or a GGUF file to a GGUF file. Vectors (norms) become F32. A GGUF file's metadata stay as
-// they are. INVALID_ARGUMENT names a tensor whose rows are not whole blocks, or which has a value that the type cannot
-// hold; ALREADY_EXISTS when something is at `out`. Streams: memory stays below 100 MB beside the mapped input.
+// Quantizes a Hugging Face folder or a GGUF file into a GGUF file, in less than 100 MB of memory besides the mapped
+// input. Vectors (norms) become F32. A GGUF file's metadata stay as they are. INVALID_ARGUMENT names a tensor whose
+// rows are not whole blocks, or with a value that the type cannot hold. ALREADY_EXISTS when something is at `out`.
 absl::StatusOr<QuantizedModel> QuantizeModel(const std::filesystem::path& in, const std::filesystem::path& out,
                                              const QuantizeOptions& options);
 

@@ -5,7 +5,7 @@
 namespace baton {
 namespace {
 
-// The generator SplitMix64 (Steele, Lea, Flood, 2014): its state only counts, its output mixes the state.
+// The generator SplitMix64 (Steele, Lea, Flood, 2014): the state counts in steps, the output mixes the state.
 constexpr uint64_t kStep = 0x9E3779B97F4A7C15;
 
 constexpr uint64_t Mix(uint64_t z) {
@@ -14,7 +14,7 @@ constexpr uint64_t Mix(uint64_t z) {
   return z ^ (z >> 31);
 }
 
-// Of the sum of four uniform numbers from 0 to 65535.
+// Mean and standard deviation of the sum of four uniform numbers from 0 to 65535.
 constexpr int kSumMean = 2 * 65535;
 constexpr float kSumDeviation = 37837.227f;  // sqrt(4 * (65536^2 - 1) / 12)
 

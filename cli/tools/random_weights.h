@@ -1,4 +1,4 @@
-// Random weights as a function of where they are: any part of a model can be made without the rest, in any order.
+// Random weights as a function of their place. Each part of a model can be made alone, in any order, on any thread.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace baton {
 
-// Values of mean 0 and standard deviation `deviation`, close to normal (a sum of four uniform ones; none is further out
-// than 3.5 deviations). The same for the same (seed, tensor, row).
+// Fills `values` with numbers of mean 0 and standard deviation `deviation`, nearly normal: each is the sum of four
+// uniform numbers, and at most 3.5 deviations from 0. The same (seed, tensor, row) gives the same values.
 void FillRandomRow(uint64_t seed, uint64_t tensor, uint64_t row, float deviation, std::span<float> values);
 
 }  // namespace baton

@@ -13,12 +13,12 @@ namespace {
 
 constexpr size_t kChunkBytes = size_t{16} << 20;
 
-// Runs task(0) ... task(count - 1) at once.
-void RunThreads(int count, const std::function<void(int)>& task) {
+// Runs `task` on `count` threads, one of them the caller's, and waits for all.
+void RunThreads(int count, const std::function<void()>& task) {
   std::vector<std::thread> threads;
   threads.reserve(count - 1);
-  for (int i = 1; i < count; ++i) threads.emplace_back(task, i);
-  task(0);
+  for (int i = 1; i < count; ++i) threads.emplace_back(task);
+  task();
   for (std::thread& thread : threads) thread.join();
 }
 
@@ -31,8 +31,10 @@ absl::Status StreamRows(const RowStream& stream) {
     const int64_t count = std::min(chunk_rows, stream.rows - begin);
     const int threads = static_cast<int>(std::min<int64_t>(stream.threads, count));
     std::atomic<int64_t> failed = -1;
-    RunThreads(threads, [&](int thread) {
-      for (int64_t row = thread; row < count; row += threads) {
+    // Threads take rows as they come: a thread whose CPU is busy with another program holds up nobody.
+    std::atomic<int64_t> next = 0;
+    RunThreads(threads, [&] {
+      for (int64_t row = next++; row < count; row = next++) {
         const std::span<std::byte> out(chunk.data() + row * stream.row_bytes, stream.row_bytes);
         if (!stream.make(begin + row, out)) failed = begin + row;
       }

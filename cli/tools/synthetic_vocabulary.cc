@@ -8,7 +8,7 @@
 namespace baton {
 namespace {
 
-constexpr std::string_view kLetters = "etaoinshrdlucmfwypvbgkjqxz";  // the frequent ones first
+constexpr std::string_view kLetters = "etaoinshrdlucmfwypvbgkjqxz";  // by frequency in English
 constexpr std::string_view kSpecialTokens[] = {"<|begin_of_text|>", "<|end_of_text|>", "<|user|>",
                                                "<|assistant|>",     "<|system|>",      "<|end|>"};
 constexpr std::string_view kChatTemplate =
@@ -23,7 +23,7 @@ SyntheticVocabulary MakeSyntheticVocabulary(int size) {
   const size_t words = size - std::size(kSpecialTokens);
   for (int byte = 0; byte < 256; ++byte) tokens.push_back(AlphabetLetter(static_cast<unsigned char>(byte)));
 
-  // Runs of two, three, ... letters, perhaps after a space.
+  // Runs of two, three and more letters, some of them after a space.
   std::vector<std::string> shorter = {AlphabetLetter(' ')};
   for (const char letter : kLetters) shorter.emplace_back(1, letter);
   while (tokens.size() < words) {

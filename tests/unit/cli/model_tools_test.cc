@@ -16,6 +16,8 @@
 #include "cli/tools/quantize_model.h"
 #include "cli/tools/random_weights.h"
 #include "cli/tools/synthetic_vocabulary.h"
+#include "common/sha256.h"
+#include "common/strings.h"
 #include "engine/formats/block_codec.h"
 #include "engine/formats/checkpoint.h"
 #include "engine/formats/model_folder.h"
@@ -121,6 +123,23 @@ TEST(MakeModel, MakesTheSameModelInEitherFormat) {
   ASSERT_OK_AND_ASSIGN(const auto ids, tokenizer->Encode(text, false));
   EXPECT_LT(ids.size(), text.size() * 3 / 4);
   EXPECT_EQ(*tokenizer->Decode(ids, false), text);
+}
+
+TEST(MakeModel, WritesTheSameBytesOnAnyNumberOfThreads) {
+  // The bytes are those of earlier versions, too: benchmarks name a model by its preset, type and seed.
+  const std::pair<TensorType, std::string> cases[] = {
+      {TensorType::kQ8_0, "f2e969acd2f5c740163841a29ae416d5071e9c4c728aa0e0e487577ed0885715"},
+      {TensorType::kBF16, "a7ae92cdcb43eee2a40dfe95983a051e1868a665ecbc7b0123aeb662390f4978"}};
+  const testing::TempFolder folder;
+  for (const auto& [type, digest] : cases) {
+    for (const int threads : {1, 4}) {
+      const std::filesystem::path path = folder.path() / Concat(InfoOf(type).name, "-", threads, ".gguf");
+      ASSERT_OK(MakeModel({.preset = SmallPreset(), .type = type, .threads = threads}, path));
+      Sha256 hash;
+      hash.Add(testing::ReadFile(path));
+      EXPECT_EQ(ToHex(hash.Finish()), digest) << path;
+    }
+  }
 }
 
 TEST(MakeModel, QuantizesTheMatrices) {
