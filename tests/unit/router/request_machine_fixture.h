@@ -109,7 +109,10 @@ class RequestMachineTest : public ::testing::Test {
   void Wake() {
     const auto wake = Last<action::WakeAfter>();
     now_ += wake.delay;
-    machine_->OnWake(now_, wake.wake);
+    OnWake(wake.wake);
+  }
+  void OnWake(uint32_t wake) {
+    machine_->OnWake(now_, wake);
     Run();
   }
 

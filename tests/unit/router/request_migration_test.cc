@@ -223,6 +223,9 @@ TEST_F(RequestMigrationTest, AResultOfAnEarlierSearchIsNotTaken) {
   DecodeEnds(1, absl::UnavailableError("gone"));
   PlaceMigrationOn("d2");
   EXPECT_EQ(Count<action::OpenDecode>(), 1) << "attempt 1 has ended meanwhile";
+  PlaceOn("p1", "d2");
+  PlaceMigrationOn("d2");
+  EXPECT_EQ(Count<action::OpenDecode>(), 2) << "attempt 2 runs and is to stay";
 }
 
 TEST_F(RequestMigrationTest, ADisagreementOfTheTwoFailsTheRequest) {

@@ -270,11 +270,34 @@ TEST_F(RequestMachineTest, TimeInWhichAWorkerWorkedIsNoWait) {
   }
 }
 
+// A wake-up may come after what it was for is over, whatever the request does by then.
 TEST_F(RequestMachineTest, AStaleWakeDoesNothing) {
-  BeginAccepted();
-  machine_->OnWake(now_, 0);
-  machine_->OnWake(now_, 99);
-  EXPECT_TRUE(machine_->TakeActions().empty());
+  Begin();
+  DecodeEnds(1, absl::UnavailableError("gone"));
+  PlaceNowhere(PlacementResult::Kind::kNoneReady);
+  const uint32_t stale = Last<action::WakeAfter>().wake;
+  const auto wake_does_nothing = [&] {
+    const size_t actions = actions_.size();
+    OnWake(stale);
+    return actions_.size() == actions;
+  };
+  Wake();  // the one that was asked for
+  EXPECT_EQ(Count<action::Place>(), 3);
+  EXPECT_TRUE(wake_does_nothing()) << "while a place is looked for";
+  PlaceNowhere(PlacementResult::Kind::kNoneReady);
+  EXPECT_TRUE(wake_does_nothing()) << "while the next backoff passes";
+  Wake();
+  PlaceOn("p1", "d1");
+  Accept(2);
+  EXPECT_TRUE(wake_does_nothing()) << "while an attempt runs";
+  Prefill(2, FirstToken(0, 0));
+  Decode(2, Started());
+  Decode(2, Tokens(1, {kEnd}));
+  EXPECT_TRUE(wake_does_nothing()) << "while the workers' last words are awaited";
+  EXPECT_EQ(Count<action::Finish>(), 0);
+  Prefill(2, HandedOver());
+  Decode(2, DecodeFinished(v1::FINISH_REASON_STOP));
+  EXPECT_EQ(Last<action::Finish>().finish.attempts(1).kv_bytes(), 4096u) << "they were waited for";
 }
 
 }  // namespace

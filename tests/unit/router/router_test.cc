@@ -290,7 +290,11 @@ TEST_F(RouterTest, ADeadlineEndsTheRequestAndReachesTheWorkers) {
   workers_[0]->SetDecodeScript(StallAfter(3));
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Milliseconds(300)));
-  EXPECT_EQ(Generate(Request(20), context).status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  int open_calls = 0;
+  const Answer answer = Generate(Request(20), context, [&](size_t) { open_calls = workers_[0]->open_calls(); });
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_EQ(answer.tokens.size(), 3u);
+  EXPECT_GE(open_calls, 1) << "there was something to reach";
   EXPECT_TRUE(WaitFor([&] { return workers_[0]->open_calls() == 0; }));
 }
 
