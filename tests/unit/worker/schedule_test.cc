@@ -48,6 +48,7 @@ TEST(PlanStep, NothingToDoIsAnEmptyPlan) { EXPECT_THAT(PlanStep({}, {}), IsEmpty
 TEST(PickVictim, IsTheYoungestAndNeverTheOldest) {
   const std::vector<Age> running = {At(1, 1), At(2, 2), At(3, 3)};
   EXPECT_EQ(PickVictim(running), Key(3));
+  EXPECT_EQ(PickVictim(std::span(running).first(2)), Key(2));
   EXPECT_EQ(PickVictim(std::vector<Age>{At(1, 1)}), std::nullopt);
 }
 

@@ -141,6 +141,72 @@ TEST_F(SharingTest, LooksAgainBeforeItComputes) {
   EXPECT_EQ(second.kv_tokens(), 9);
 }
 
+TEST_F(SharingTest, PagesBehindThoseItBeganWithArePublishedToo) {
+  Sequence first = MakeSequence({1, 2, 3, 4, 5});
+  Compute(first);
+  Sequence second = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 9});
+  Compute(second, /*replace=*/false);
+  EXPECT_EQ(second.cached_tokens(), 4);
+  Sequence third = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 10});
+  ASSERT_OK(third.EnsurePages(9));
+  EXPECT_EQ(third.cached_tokens(), 8);
+  EXPECT_EQ(third.page_ids()[1], second.page_ids()[1]);
+}
+
+TEST_F(SharingTest, BeginsAnewAfterItsPagesWereDropped) {
+  Sequence sequence = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 9});
+  Compute(sequence);
+  const std::vector<PageId> published = sequence.page_ids();
+  sequence.DropPages();
+  EXPECT_TRUE(sequence.page_ids().empty());
+  EXPECT_EQ(sequence.cached_tokens(), 0);
+  EXPECT_EQ(sequence.pending_tokens(), 9);
+  // Its pages come from elsewhere now, and hold the same as those that it published.
+  ASSERT_OK_AND_ASSIGN(auto pages, pool_->Allocate(3));
+  sequence.AddPages(std::move(pages));
+  EXPECT_NE(sequence.page_ids()[0], published[0]);
+  sequence.AdvanceKv(9);
+  sequence.Publish(/*replace=*/true);
+  ASSERT_EQ(sequence.page_ids().size(), 3u);
+  EXPECT_EQ(sequence.page_ids()[0], published[0]) << "the published page takes the place of its own";
+  EXPECT_EQ(sequence.page_ids()[1], published[1]);
+  EXPECT_EQ(pool_->counts().used, 3u);
+}
+
+TEST_F(SharingTest, NamesTheFirstPageThatItCouldTakeAndNobodyHasPublished) {
+  Sequence waiting = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 9});
+  std::optional<Sequence::NamedPage> missing = waiting.FirstMissingPage();
+  ASSERT_TRUE(missing.has_value());
+  EXPECT_EQ(missing->index, 0u);
+  EXPECT_EQ(missing->name, waiting.page_names()[0]);
+
+  Sequence first_page = MakeSequence({1, 2, 3, 4, 5});
+  Compute(first_page);
+  missing = waiting.FirstMissingPage();
+  ASSERT_TRUE(missing.has_value());
+  EXPECT_EQ(missing->index, 1u);
+  EXPECT_EQ(missing->name, waiting.page_names()[1]);
+
+  Sequence both_pages = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8});
+  Compute(both_pages);
+  EXPECT_FALSE(waiting.FirstMissingPage().has_value());
+}
+
+TEST_F(SharingTest, KnowsWhichNamedPagesItWillHave) {
+  Sequence waiting = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 9});
+  Sequence first_page = MakeSequence({1, 2, 3, 4, 5});
+  Compute(first_page);
+  const std::optional<Sequence::NamedPage> second_page = waiting.FirstMissingPage();
+  ASSERT_TRUE(second_page.has_value());
+  Sequence same = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 10, 11});
+  EXPECT_TRUE(same.HasPage(*second_page)) << "before it has computed anything";
+  Sequence other_text = MakeSequence({1, 2, 3, 4, 5, 6, 7, 9, 10, 11});
+  EXPECT_FALSE(other_text.HasPage(*second_page));
+  EXPECT_FALSE(first_page.HasPage(*second_page)) << "it is too short";
+  Sequence shares_nothing(MakeAttempt({1, 2, 3, 4, 5, 6, 7, 8, 9}, {}, 100), *pool_);
+  EXPECT_FALSE(shares_nothing.HasPage(*second_page));
+}
+
 TEST_F(SharingTest, WhatDoesNotFitTakesNothing) {
   Sequence first = MakeSequence(std::vector<TokenId>(40, 7));
   Compute(first);
