@@ -30,6 +30,7 @@ TEST_F(EndpointsTest, UsesOneConnectionForManyHandoffs) {
     HandOver(request);
     decode_->Close(Key(request));
   }
+  EXPECT_EQ(prefill_->connects(), 1);
   ExpectNothingHeld();
 }
 
@@ -102,10 +103,16 @@ TEST_F(EndpointsTest, AnAttemptIsReservedForOnce) {
 
 TEST_F(EndpointsTest, CancelBeforeTheConnectionIsThere) {
   Start();
+  decode_->transport().Pause();  // it does not answer
   OpenAndReserve(1);
+  EXPECT_TRUE(Eventually([&] { return prefill_->connects() == 1; }));
   prefill_->Abort(Key(1));
   ASSERT_NE(Prefill("released 1"), "");
+  decode_->transport().Resume();
   decode_->Close(Key(1));
+  HandOver(2);  // over the connection that came of it
+  EXPECT_EQ(prefill_->connects(), 1);
+  decode_->Close(Key(2));
   ExpectNothingHeld();
 }
 

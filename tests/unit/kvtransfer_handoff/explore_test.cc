@@ -34,6 +34,13 @@ TEST(HandoffExplorationTest, EveryReachableStateKeepsTheInvariants) {
   }
 }
 
+// A world that is small enough to be explored for each mutant of the two machines (tests/mutation).
+TEST(SmallHandoffExplorationTest, EveryReachableStateOfOneAttemptEachKeepsTheInvariants) {
+  const Exploration result = Explore(World(Mutation::kNone, {1, 1}), kMaxStates);
+  EXPECT_EQ(result.violation, "");
+  EXPECT_GT(result.states_at_rest, 0u);
+}
+
 struct Mutant {
   const char* name;
   Mutation mutation;

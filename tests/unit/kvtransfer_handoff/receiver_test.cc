@@ -4,12 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <set>
-#include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "kvtransfer/handoff/seen_attempts.h"
+#include "receiver_fixture.h"
 #include "tests/status_matchers.h"
 
 namespace baton::handoff {
@@ -18,152 +15,6 @@ namespace {
 using ::baton::testing::Fails;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-constexpr PeerId kAnn{1};
-constexpr PeerId kBob{2};
-
-AttemptKey Key(uint64_t request, uint32_t attempt = 1) { return {.request = {0, request}, .attempt = attempt}; }
-
-class FakePages final : public PageSource {
- public:
-  explicit FakePages(int total) : total_(total) {}
-  int free_pages() const { return total_ - int(used_.size()); }
-  GrantedPages Allocate(int count, std::span<const PageHash> names, int leave) override {
-    GrantedPages granted;
-    for (const PageHash& name : names) {
-      if (!cached_.contains(name)) break;
-      granted.pages.push_back(cached_.at(name));
-    }
-    granted.cached = int(granted.pages.size());
-    EXPECT_LT(granted.cached, count);
-    if (free_pages() < count - granted.cached + leave) return {};
-    for (uint32_t i = 0; int(granted.pages.size()) < count; ++i) {
-      if (used_.insert(i).second) granted.pages.push_back(PageId{i});
-    }
-    shared_ += granted.cached;
-    return granted;
-  }
-  void Release(std::span<const PageId> pages) override {
-    for (PageId page : pages) {
-      if (IsCached(page)) {
-        --shared_;
-        continue;
-      }
-      EXPECT_EQ(used_.erase(ToIndex(page)), 1u);
-      quarantined_.erase(ToIndex(page));
-    }
-  }
-  void SetQuarantined(std::span<const PageId> pages, bool quarantined) override {
-    for (PageId page : pages) {
-      EXPECT_FALSE(IsCached(page)) << "others read it";
-      if (quarantined) {
-        quarantined_.insert(ToIndex(page));
-      } else {
-        quarantined_.erase(ToIndex(page));
-      }
-    }
-  }
-  int quarantined() const { return int(quarantined_.size()); }
-  int shared() const { return shared_; }  // how often cached pages are held
-  // `page`, which is not of `total`, holds what `name` says.
-  void SetCached(const PageHash& name, PageId page) { cached_[name] = page; }
-
- private:
-  bool IsCached(PageId page) const {
-    return std::any_of(cached_.begin(), cached_.end(), [&](const auto& entry) { return entry.second == page; });
-  }
-
-  int total_;
-  int shared_ = 0;
-  std::map<PageHash, PageId> cached_;
-  std::set<uint32_t> used_;
-  std::set<uint32_t> quarantined_;
-};
-
-// What comes back, short: "<request>:<message or action>".
-std::string Short(const Receiver::Action& action) {
-  if (const auto* send = std::get_if<Receiver::Send>(&action)) {
-    const uint64_t request = KeyOf(send->message).request.low;
-    if (std::holds_alternative<Queued>(send->message)) return absl::StrCat(request, ":Queued");
-    if (std::holds_alternative<Granted>(send->message)) return absl::StrCat(request, ":Granted");
-    if (std::holds_alternative<Revoke>(send->message)) return absl::StrCat(request, ":Revoke");
-    if (const auto* refused = std::get_if<Refused>(&send->message)) {
-      return absl::StrCat(request, ":Refused(", Name(refused->reason), ")");
-    }
-    if (const auto* committed = std::get_if<Committed>(&send->message)) {
-      return absl::StrCat(request, committed->error.empty() ? ":Committed" : ":Committed(error)");
-    }
-    return "a message of the writer's";
-  }
-  if (const auto* received = std::get_if<Receiver::Received>(&action)) {
-    return absl::StrCat(received->key.request.low, ":received");
-  }
-  if (const auto* failed = std::get_if<Receiver::Failed>(&action)) {
-    return absl::StrCat(failed->key.request.low, ":failed");
-  }
-  return absl::StrCat(std::get<Receiver::FinishedByWriter>(action).key.request.low, ":finished");
-}
-
-class ReceiverTest : public ::testing::Test {
- protected:
-  // Pages of one token; a pool of ten.
-  static ReceiverConfig Config() {
-    ReceiverConfig config;
-    config.layers = 2;
-    config.page_tokens = 1;
-    config.pages_total = 10;
-    config.max_attempts = 100;
-    config.max_sequences = 100;
-    config.max_queue = 4;
-    config.max_bypass = 2;
-    config.growth_watermark_pages = 0;
-    return config;
-  }
-
-  void SetUp() override {
-    On(Receiver::PeerUp{kAnn});
-    On(Receiver::PeerUp{kBob});
-  }
-
-  std::vector<std::string> On(const Receiver::Event& event) {
-    last_ = receiver_.On(event, pages_);
-    std::vector<std::string> names;
-    for (const Receiver::Action& action : last_) names.push_back(Short(action));
-    return names;
-  }
-  std::vector<std::string> From(PeerId peer, Message message) { return On(Receiver::From{peer, std::move(message)}); }
-  // Opens attempt 1 of the request and reserves for it.
-  std::vector<std::string> Reserving(PeerId peer, uint64_t request, int tokens) {
-    EXPECT_OK(receiver_.Open(Key(request)));
-    return From(peer, Reserve{Key(request), tokens, {}});
-  }
-  std::vector<std::string> Silent(PeerId peer) { return On(Receiver::PeerChanged{peer, PeerState::kSilent, {}}); }
-  std::vector<std::string> Alive(PeerId peer) { return On(Receiver::PeerChanged{peer, PeerState::kAlive, {}}); }
-  std::vector<std::string> Revoked(PeerId peer) {
-    return On(Receiver::PeerChanged{peer, PeerState::kRevoked, absl::UnavailableError("died")});
-  }
-  Granted LastGrant() const {
-    for (const Receiver::Action& action : last_) {
-      const auto* send = std::get_if<Receiver::Send>(&action);
-      if (send != nullptr && std::holds_alternative<Granted>(send->message)) return std::get<Granted>(send->message);
-    }
-    ADD_FAILURE() << "nothing was granted";
-    return {};
-  }
-  // What the writer of `grant` says when it has put everything.
-  static Commit CommitOf(const Granted& grant) {
-    uint64_t sum = 0;
-    for (int layer : {0, 1}) {
-      for (const int index : grant.wanted) sum += BlockTag(layer, grant.pages[size_t(index)]);
-    }
-    const int tokens = int(grant.pages.size());
-    return {grant.key, tokens, {5}, CommitTag(grant.key, tokens, sum)};
-  }
-
-  Receiver receiver_{Config()};
-  FakePages pages_{10};
-  std::vector<Receiver::Action> last_;
-};
 
 TEST_F(ReceiverTest, PagesThatAreHereAlreadyAreNeitherWantedNorWritable) {
   pages_.SetCached({'a'}, PageId{20});
@@ -208,12 +59,14 @@ TEST_F(ReceiverTest, ARevokedGrantLetsGoOfWhatIsSharedAtOnce) {
   EXPECT_EQ(pages_.free_pages(), 10);
 }
 
-TEST_F(ReceiverTest, NobodyWaitsForWhatASilentPeersGrantShares) {
+TEST_F(ReceiverTest, AGrantWhosePeerIsGivenUpLetsGoOfWhatIsShared) {
   pages_.SetCached({'a'}, PageId{20});
   ASSERT_OK(receiver_.Open(Key(1)));
-  From(kAnn, Reserve{Key(1), 3, {{'a'}}});  // 4 pages, of which 1 is shared
-  Silent(kAnn);
-  EXPECT_THAT(Reserving(kBob, 2, 6), ElementsAre("2:Refused(queue full)", "2:failed"));
+  From(kAnn, Reserve{Key(1), 3, {{'a'}}});
+  EXPECT_THAT(On(Receiver::PeerChanged{kAnn, PeerState::kGivenUp, absl::UnavailableError("not heard")}),
+              ElementsAre("1:failed"));
+  EXPECT_EQ(pages_.shared(), 0);
+  EXPECT_EQ(pages_.quarantined(), 3) << "what it put may still land";
 }
 
 TEST_F(ReceiverTest, APromptThatIsHereAlreadyNeedsNoPut) {
@@ -257,132 +110,42 @@ TEST_F(ReceiverTest, AllowsWritesOnlyToTheGrantedPeerStreamAndPages) {
   EXPECT_FALSE(receiver_.MayWrite(kAnn, stream, 0, 1));
 }
 
-TEST_F(ReceiverTest, ServesWritersInOrderOfArrival) {
-  Reserving(kAnn, 1, 8);
-  EXPECT_THAT(Reserving(kBob, 2, 8), ElementsAre("2:Queued"));
-  EXPECT_THAT(Reserving(kAnn, 3, 8), ElementsAre("3:Queued"));
-  EXPECT_THAT(From(kAnn, Aborted{Key(1), AbortReason::kFinished}), ElementsAre("1:finished", "2:Granted"));
-  EXPECT_THAT(From(kBob, Aborted{Key(2), AbortReason::kCancelled}), ElementsAre("2:failed", "3:Granted"));
+// Gives out pages in an order of its own.
+class UnorderedPages final : public PageSource {
+ public:
+  GrantedPages Allocate(int count, std::span<const PageHash>, int) override {
+    GrantedPages granted;
+    for (const uint32_t page : {7, 2, 6, 3}) granted.pages.push_back(PageId{page});
+    EXPECT_EQ(granted.pages.size(), size_t(count));
+    return granted;
+  }
+  void Release(std::span<const PageId>) override {}
+  void SetQuarantined(std::span<const PageId>, bool) override {}
+};
+
+TEST_F(ReceiverTest, AllowsWritesToGrantedPagesInWhateverOrderTheyCome) {
+  UnorderedPages pages;
+  ASSERT_OK(receiver_.Open(Key(1)));
+  receiver_.On(Receiver::From{kAnn, Reserve{Key(1), 3, {}}}, pages);
+  const StreamId stream = StreamOf(Key(1));
+  for (const uint32_t page : {2, 6, 7}) EXPECT_TRUE(receiver_.MayWrite(kAnn, stream, page, 1)) << page;
+  EXPECT_TRUE(receiver_.MayWrite(kAnn, stream, 6, 2));
+  for (const uint32_t page : {1, 3, 4, 5, 8}) EXPECT_FALSE(receiver_.MayWrite(kAnn, stream, page, 1)) << page;
+  EXPECT_FALSE(receiver_.MayWrite(kAnn, stream, 2, 2));
 }
 
-TEST_F(ReceiverTest, PassesOneThatWaitsMaxBypassTimesAndNotOnceMore) {
-  Reserving(kAnn, 1, 2);                                         // 3 pages, 7 left
-  EXPECT_THAT(Reserving(kAnn, 2, 8), ElementsAre("2:Queued"));   // 9 pages
-  EXPECT_THAT(Reserving(kBob, 3, 1), ElementsAre("3:Granted"));  // passes once
-  EXPECT_THAT(Reserving(kBob, 4, 1), ElementsAre("4:Granted"));  // passes twice
-  EXPECT_THAT(Reserving(kBob, 5, 1), ElementsAre("5:Queued"));   // 3 pages are free, but no more
-  EXPECT_THAT(From(kBob, Aborted{Key(3), AbortReason::kCancelled}), ElementsAre("3:failed"));
-  EXPECT_THAT(From(kBob, Aborted{Key(4), AbortReason::kCancelled}), ElementsAre("4:failed"));
-  EXPECT_THAT(From(kAnn, Aborted{Key(1), AbortReason::kCancelled}), ElementsAre("1:failed", "2:Granted"));
-  EXPECT_THAT(From(kAnn, Aborted{Key(2), AbortReason::kCancelled}), ElementsAre("2:failed", "5:Granted"));
-}
-
-TEST_F(ReceiverTest, AWriterThatReturnsWithManyPassesNobodyMoreOftenThanThat) {
-  Reserving(kAnn, 1, 2);                                        // 3 pages
-  Reserving(kAnn, 2, 6);                                        // 7 pages: none is left
-  EXPECT_THAT(Reserving(kAnn, 3, 8), ElementsAre("3:Queued"));  // 9 pages
-  for (uint64_t request = 4; request < 7; ++request) Reserving(kBob, request, 1);
-  Silent(kBob);
-  EXPECT_THAT(From(kAnn, Aborted{Key(2), AbortReason::kFinished}), ElementsAre("2:finished"));
-  EXPECT_THAT(Alive(kBob), ElementsAre("4:Granted", "5:Granted")) << "6 would fit, but passes 3 once more";
-  EXPECT_THAT(On(Receiver::PagesFreed{}), IsEmpty());
-}
-
-TEST_F(ReceiverTest, GrantsNeedABatchSlot) {
-  ReceiverConfig config = Config();
-  config.max_sequences = 2;
-  receiver_ = Receiver(config);
-  SetUp();
-  On(Receiver::LocalSequences{1});
-  Reserving(kAnn, 1, 1);
-  const Granted grant = LastGrant();
-  EXPECT_THAT(Reserving(kAnn, 2, 1), ElementsAre("2:Queued"));
-  EXPECT_THAT(From(kAnn, CommitOf(grant)), ElementsAre("1:Committed", "1:received")) << "it keeps its slot";
-  EXPECT_THAT(On(Receiver::LocalSequences{0}), ElementsAre("2:Granted"));
-  EXPECT_THAT(Reserving(kAnn, 3, 1), ElementsAre("3:Queued"));
-  EXPECT_THAT(On(Receiver::Close{Key(1)}), ElementsAre("3:Granted"));
-}
-
-TEST_F(ReceiverTest, NothingIsGrantedBeforeALocalSequenceThatIsNext) {
-  On(Receiver::LocalSequences{.count = 0, .next = true});
-  EXPECT_THAT(Reserving(kAnn, 1, 1), ElementsAre("1:Queued"));
-  EXPECT_THAT(On(Receiver::PagesFreed{}), IsEmpty());
-  EXPECT_THAT(On(Receiver::LocalSequences{.count = 1, .next = false}), ElementsAre("1:Granted"));
-}
-
-TEST_F(ReceiverTest, AReservationIsPassedAFewTimesByWhatever) {
-  Reserving(kBob, 1, 2);                                        // 3 pages
-  EXPECT_THAT(Reserving(kAnn, 2, 7), ElementsAre("2:Queued"));  // 8 pages
-  On(Receiver::LocalSequences{.count = 1, .next = false});
-  EXPECT_FALSE(receiver_.queued_first());
-  EXPECT_THAT(Reserving(kBob, 3, 1), ElementsAre("3:Granted"));  // max_bypass is 2
-  EXPECT_TRUE(receiver_.queued_first());
-  EXPECT_THAT(Reserving(kBob, 4, 1), ElementsAre("4:Queued"));
-}
-
-TEST_F(ReceiverTest, HowOftenAReservationWasPassedEndsWithIt) {
-  Reserving(kBob, 1, 2);
-  Reserving(kAnn, 2, 7);
-  On(Receiver::LocalSequences{.count = 2, .next = false});
-  EXPECT_TRUE(receiver_.queued_first());
-  On(Receiver::Close{Key(2)});
-  EXPECT_FALSE(receiver_.queued_first());
-  EXPECT_THAT(Reserving(kAnn, 3, 7), ElementsAre("3:Queued"));
-  EXPECT_FALSE(receiver_.queued_first()) << "nothing has passed this one";
-}
-
-TEST_F(ReceiverTest, OnlyTheReservationThatMayNotBePassedComesBeforeALocalSequence) {
-  Reserving(kBob, 1, 9);  // all pages
-  for (uint64_t request = 2; request < 6; ++request) Reserving(kAnn, request, 1);
-  On(Receiver::LocalSequences{.count = 2, .next = true});
-  EXPECT_TRUE(receiver_.queued_first());
-  EXPECT_THAT(From(kBob, Aborted{Key(1), AbortReason::kFinished}), ElementsAre("1:finished", "2:Granted"));
-  EXPECT_FALSE(receiver_.queued_first());
-  EXPECT_THAT(On(Receiver::LocalSequences{.count = 3, .next = false}),
-              ElementsAre("3:Granted", "4:Granted", "5:Granted"));
-}
-
-TEST_F(ReceiverTest, LocalSequencesMayNotPassAReservationForEver) {
-  Reserving(kBob, 1, 2);                                        // 3 pages
-  EXPECT_THAT(Reserving(kAnn, 2, 7), ElementsAre("2:Queued"));  // 8 pages
-  On(Receiver::LocalSequences{.count = 1, .next = true});
-  EXPECT_FALSE(receiver_.queued_first());
-  On(Receiver::LocalSequences{.count = 0, .next = true});  // it ended
-  EXPECT_FALSE(receiver_.queued_first());
-  On(Receiver::LocalSequences{.count = 1, .next = true});  // max_bypass is 2
-  EXPECT_TRUE(receiver_.queued_first());
-  Silent(kAnn);
-  EXPECT_FALSE(receiver_.queued_first()) << "nobody waits for one that is silent";
-  Alive(kAnn);
-  EXPECT_THAT(From(kBob, Aborted{Key(1), AbortReason::kFinished}), ElementsAre("1:finished", "2:Granted"));
-  EXPECT_FALSE(receiver_.queued_first());
-}
-
-TEST_F(ReceiverTest, GrantsLeaveAPagePerSequenceToGrowInto) {
-  ReceiverConfig config = Config();
-  config.growth_watermark_pages = 2;
-  receiver_ = Receiver(config);
-  SetUp();
-  EXPECT_THAT(Reserving(kAnn, 1, 2), ElementsAre("1:Granted")) << "7 pages stay";
-  EXPECT_THAT(Reserving(kAnn, 2, 6), ElementsAre("2:Queued")) << "7 pages are free, but one sequence needs one";
-  EXPECT_THAT(From(kAnn, CancelReserve{Key(2)}), ElementsAre("2:failed"));
-  EXPECT_THAT(Reserving(kAnn, 3, 5), ElementsAre("3:Granted"));
-}
-
-TEST_F(ReceiverTest, AnEmptyWorkerTakesThePromptThatJustFits) {
-  ReceiverConfig config = Config();
-  config.growth_watermark_pages = 8;
-  receiver_ = Receiver(config);
-  SetUp();
-  EXPECT_THAT(Reserving(kAnn, 1, 9), ElementsAre("1:Granted"));
-  EXPECT_THAT(Reserving(kAnn, 2, 10), ElementsAre("2:Refused(too large)", "2:failed"));
-}
-
-TEST_F(ReceiverTest, RefusesBeyondItsQueue) {
-  Reserving(kAnn, 1, 9);
-  for (uint64_t request = 2; request < 6; ++request) Reserving(kAnn, request, 1);
-  EXPECT_THAT(Reserving(kBob, 6, 1), ElementsAre("6:Refused(queue full)", "6:failed"));
-  EXPECT_EQ(receiver_.counts().queued, 4);
+TEST_F(ReceiverTest, CountsAttemptsByTheirState) {
+  ASSERT_OK(receiver_.Open(Key(1)));
+  ASSERT_OK(receiver_.Open(Key(2)));
+  Reserving(kAnn, 3, 1);
+  From(kAnn, CommitOf(LastGrant()));
+  Reserving(kAnn, 4, 1);
+  Reserving(kAnn, 5, 1);
+  Reserving(kAnn, 6, 1);
+  On(Receiver::Close{Key(5)});
+  On(Receiver::Close{Key(6)});
+  Reserving(kAnn, 7, 9);
+  EXPECT_EQ(receiver_.counts(), (Receiver::Counts{.open = 2, .queued = 1, .granted = 1, .revoking = 2, .received = 1}));
 }
 
 TEST_F(ReceiverTest, RefusesPromptsOfAbsurdLength) {
@@ -471,34 +234,10 @@ TEST_F(ReceiverTest, FreesTheGrantsOfARevokedPeer) {
   On(Receiver::Close{Key(2)});
   Silent(kAnn);
   EXPECT_THAT(Revoked(kAnn), ElementsAre("1:failed")) << "the other one was closed";
+  EXPECT_TRUE(Fails(std::get<Receiver::Failed>(last_[0]).why, absl::StatusCode::kUnavailable, "died"));
   EXPECT_EQ(pages_.free_pages(), 7);
   EXPECT_EQ(pages_.quarantined(), 0);
   EXPECT_THAT(From(kAnn, Reserve{Key(9), 1, {}}), IsEmpty()) << "it is not heard any more";
-}
-
-TEST_F(ReceiverTest, ARevokedPeerLeavesTheQueue) {
-  Reserving(kAnn, 1, 8);
-  Reserving(kAnn, 2, 8);
-  Reserving(kBob, 3, 8);
-  EXPECT_THAT(Revoked(kAnn), ElementsAre("1:failed", "2:failed", "3:Granted"));
-}
-
-TEST_F(ReceiverTest, NobodyWaitsForPagesInQuarantine) {
-  Reserving(kAnn, 1, 4);
-  Reserving(kBob, 2, 8);
-  EXPECT_THAT(Silent(kAnn), ElementsAre("2:Refused(queue full)", "2:failed"));
-  EXPECT_THAT(Reserving(kBob, 3, 4), ElementsAre("3:Granted"));
-}
-
-TEST_F(ReceiverTest, ASilentPeersReservationNeitherAdvancesNorHoldsOthersUp) {
-  Reserving(kBob, 1, 8);
-  Reserving(kAnn, 2, 1);
-  Silent(kAnn);
-  EXPECT_THAT(From(kBob, Aborted{Key(1), AbortReason::kFinished}), ElementsAre("1:finished"));
-  for (uint64_t request = 3; request < 7; ++request) {
-    EXPECT_THAT(Reserving(kBob, request, 1), ElementsAre(absl::StrCat(request, ":Granted")));
-  }
-  EXPECT_THAT(Alive(kAnn), ElementsAre("2:Granted"));
 }
 
 TEST_F(ReceiverTest, AReceivedSequenceOutlivesItsWriter) {
@@ -531,17 +270,6 @@ TEST_F(ReceiverTest, UnknownDuplicateAndForeignMessagesChangeNothing) {
   EXPECT_THAT(From(kAnn, Aborted{Key(1), AbortReason::kCancelled}), IsEmpty());
   EXPECT_EQ(receiver_.counts().received, 1);
   EXPECT_EQ(pages_.free_pages(), 7) << "they are the caller's";
-}
-
-TEST(SeenAttemptsTest, ForgetsTheRequestSeenLongestAgo) {
-  SeenAttempts seen(2);
-  EXPECT_TRUE(seen.Admit(Key(1, 5)));
-  EXPECT_TRUE(seen.Admit(Key(2, 5)));
-  EXPECT_FALSE(seen.Admit(Key(1, 5)));
-  EXPECT_FALSE(seen.Admit(Key(1, 4)));
-  EXPECT_TRUE(seen.Admit(Key(3, 5)));
-  EXPECT_TRUE(seen.Admit(Key(1, 4))) << "forgotten";
-  EXPECT_FALSE(seen.Admit(Key(3, 5)));
 }
 
 }  // namespace

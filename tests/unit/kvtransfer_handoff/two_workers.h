@@ -3,12 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -195,6 +198,37 @@ class DecodeSide {
   std::set<AttemptKey> closed_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Another transport that counts its connections.
+class ConnectCounter final : public Transport {
+ public:
+  explicit ConnectCounter(Transport* transport) : transport_(*transport) {}
+
+  absl::StatusOr<TransportMemory> AllocateRegion(size_t bytes) override { return transport_.AllocateRegion(bytes); }
+  absl::Status Start(TransportEvents* events) override { return transport_.Start(events); }
+  std::string address() const override { return transport_.address(); }
+  size_t max_message_bytes() const override { return transport_.max_message_bytes(); }
+  void Connect(const std::string& address, std::function<void(absl::StatusOr<PeerId>)> done) override {
+    ++connects_;
+    transport_.Connect(address, std::move(done));
+  }
+  void Send(PeerId peer, std::string message) override { transport_.Send(peer, std::move(message)); }
+  void Put(PeerId peer, StreamId stream, std::span<const PutPiece> pieces) override {
+    transport_.Put(peer, stream, pieces);
+  }
+  void Flush(PeerId peer, StreamId stream, std::function<void(absl::Status)> done) override {
+    transport_.Flush(peer, stream, std::move(done));
+  }
+  void Disconnect(PeerId peer) override { transport_.Disconnect(peer); }
+  std::string PathName(PeerId peer) const override { return transport_.PathName(peer); }
+  void Post(absl::Duration delay, std::function<void()> task) override { transport_.Post(delay, std::move(task)); }
+
+  int connects() const { return connects_; }
+
+ private:
+  Transport& transport_;
+  std::atomic<int> connects_ = 0;
+};
+
 class PrefillSide {
  public:
   struct Settings {
@@ -208,7 +242,8 @@ class PrefillSide {
   explicit PrefillSide(const Settings& settings) {
     transport_ = *InprocTransport::Create(settings.transport);
     pool_ = MakePool(transport_.get(), settings.pages);
-    sender_ = *HandoffSender::Create(settings.identity, transport_.get(), pool_.get(), settings.options);
+    counter_ = std::make_unique<ConnectCounter>(transport_.get());
+    sender_ = *HandoffSender::Create(settings.identity, counter_.get(), pool_.get(), settings.options);
   }
   ~PrefillSide() {
     transport_.reset();
@@ -218,6 +253,7 @@ class PrefillSide {
 
   HandoffSender& sender() { return *sender_; }
   InprocTransport& transport() { return *transport_; }
+  int connects() const { return counter_->connects(); }
   PagePool& pool() { return *pool_; }
   Diary& diary() { return diary_; }
 
@@ -300,6 +336,7 @@ class PrefillSide {
 
   Diary diary_;
   std::unique_ptr<PagePool> pool_;
+  std::unique_ptr<ConnectCounter> counter_;
   std::unique_ptr<HandoffSender> sender_;
   std::unique_ptr<InprocTransport> transport_;
   Mutex mutex_;

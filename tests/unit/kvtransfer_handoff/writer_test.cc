@@ -96,6 +96,28 @@ TEST_F(WriterTest, PutsOnlyWantedPagesWhereTheGrantSays) {
   EXPECT_THAT(PutLayer(1, 1, {PageId{41}}), IsEmpty()) << "nothing wanted";
 }
 
+TEST_F(WriterTest, PutsPagesOfALaterChunkWhereTheyBelong) {
+  GetGranted();
+  ASSERT_THAT(PutLayer(0, 1, {PageId{41}, PageId{42}}), ElementsAre("put"));
+  EXPECT_THAT(Last<Writer::Put>().sources, ElementsAre(PageId{41}, PageId{42}));
+  EXPECT_THAT(Last<Writer::Put>().destinations, ElementsAre(PageId{8}, PageId{3}));
+}
+
+TEST_F(WriterTest, ExpectsAGrantOfAsManyPagesAsThePromptNeeds) {
+  const std::pair<int, int> kCases[] = {{1, 1}, {3, 1}, {4, 1}, {5, 2}, {8, 2}, {9, 3}};
+  for (const auto& [tokens, pages] : kCases) {
+    for (const int granted : {pages - 1, pages, pages + 1}) {
+      if (granted == 0) continue;
+      Writer writer(kConfig, Reserve{kAttempt, tokens, {}});
+      writer.On(Writer::Start{});
+      Granted grant{kAttempt, {}, {}};
+      for (int page = 0; page < granted; ++page) grant.pages.push_back(PageId{uint32_t(page)});
+      const std::vector<std::string> names = Names(writer.On(Message(grant)));
+      EXPECT_EQ(names.back(), granted == pages ? "granted" : "fail") << granted << " pages for " << tokens << " tokens";
+    }
+  }
+}
+
 TEST_F(WriterTest, PutsNothingBeforeTheGrantOrOutsideOfIt) {
   On(Writer::Start{});
   EXPECT_THAT(PutLayer(0, 0, {PageId{40}}), IsEmpty());
@@ -128,6 +150,7 @@ TEST_F(WriterTest, RevokeStopsPutsAndFencesAfterTheFlush) {
   EXPECT_THAT(PutLayer(0, 1, {PageId{41}}), IsEmpty());
   EXPECT_THAT(On(Writer::CommitSequence{{1}}), IsEmpty());
   EXPECT_THAT(On(Writer::FlushDone{}), ElementsAre("Aborted(revoked)", "fail"));
+  EXPECT_TRUE(absl::IsCancelled(Last<Writer::Fail>().why));
 }
 
 TEST_F(WriterTest, RevokeTurnsACommitThatStillFlushesIntoAborted) {
