@@ -217,6 +217,7 @@ TEST_P(AbortTest, WhileTheLastPutsAreUnderWayNoPageComesBack) {
   calls_.Start();
   ASSERT_TRUE(Becomes([&] { return committing.load(); }));
   calls_.Leave();
+  // Both engines have time to do what they must not.
   absl::SleepFor(absl::Milliseconds(50));
   EXPECT_LT(decode_.pool().counts().free, kPages);
   EXPECT_LT(prefill_.pool().counts().free, kPages);
@@ -226,20 +227,28 @@ TEST_P(AbortTest, WhileTheLastPutsAreUnderWayNoPageComesBack) {
 }
 
 TEST_P(AbortTest, AsSoonAsTheFirstTokenIsOut) {
+  std::atomic<bool> left = false;
   calls_.prefill_sink().on_event = [&](const v1::PrefillEvent& event) {
-    if (event.has_first_token()) calls_.Leave();
+    if (!event.has_first_token()) return;
+    left = true;
+    calls_.Leave();
   };
   calls_.Start();
   EXPECT_TRUE(calls_.End());
+  EXPECT_TRUE(left);
   ExpectNothingLeft();
 }
 
 TEST_P(AbortTest, AsSoonAsTheDecodeWorkerHasIt) {
+  std::atomic<bool> left = false;
   calls_.prefill_sink().on_event = [&](const v1::PrefillEvent& event) {
-    if (event.has_handed_over()) calls_.Leave();
+    if (!event.has_handed_over()) return;
+    left = true;
+    calls_.Leave();
   };
   calls_.Start();
   EXPECT_TRUE(calls_.End());
+  EXPECT_TRUE(left);
   ExpectNothingLeft();
 }
 

@@ -60,6 +60,7 @@ TEST(LocalPromptsTest, AtTheNextSlotThePromptTakesItsTurnAmongReservations) {
   }
   const absl::Time deadline = absl::Now() + absl::Seconds(60);
   while (decode.receiver().load().queued < 3 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_LT(absl::Now(), deadline) << "no reservations wait";
   EXPECT_EQ(Serve({.decode = {&decode}}, request).error, "");
   EXPECT_LT(remote_done, kRemote - 2) << "it waited for all of them";
   for (std::thread& caller : callers) caller.join();
@@ -99,6 +100,7 @@ TEST(LocalPromptsTest, APromptThatNeedsManyPagesTakesItsTurnAmongSmallReservatio
   }
   const absl::Time deadline = absl::Now() + absl::Seconds(60);
   while (decode.receiver().load().queued == 0 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_LT(absl::Now(), deadline) << "no reservation waits";
   EXPECT_EQ(Serve({.decode = {&decode}}, Unshared(kLargeTokens)).error, "");
   EXPECT_LT(remote_done, kRemote - 2) << "it waited for all of them";
   for (std::thread& caller : callers) caller.join();
@@ -122,6 +124,7 @@ TEST(LocalPromptsTest, AReservationThatNeedsManyPagesTakesItsTurnAmongSmallPromp
   }
   const absl::Time deadline = absl::Now() + absl::Seconds(60);
   while (local_done < kCallers && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_GE(local_done, kCallers) << "no prompts are served";
   EXPECT_EQ(Serve({.prefill = &prefill, .decode = {&decode}}, Unshared(kLargeTokens)).error, "");
   EXPECT_LT(local_done, kCallers * (kEach - 3)) << "it waited for nearly all of them";
   for (std::thread& caller : callers) caller.join();
