@@ -41,10 +41,22 @@ TEST(PlacementTest, AFasterWorkerMayHaveTheLongerQueue) {
   EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 0u);
 }
 
+TEST(PlacementTest, BeforeAnyWorkerHasMeasuredItsSpeedTheShorterQueueIsTaken) {
+  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p2", "d1")};
+  for (PairView& pair : pairs) pair.prefill.prefill_tokens_per_second = 0;
+  pairs[0].prefill.waiting_tokens = 500;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 1u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 1), 1u);
+}
+
 TEST(PlacementTest, AvoidsADecodeWorkerWithoutABatchSlot) {
-  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p1", "d2")};
+  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p2", "d2")};
   pairs[0].decode.running_sequences = 8;
   EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 1u);
+  pairs[1].prefill.waiting_tokens = 1000;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 1u) << "a second's queue is shorter than the wait for a slot";
+  pairs[0].decode.running_sequences = 7;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 0u) << "one slot is free";
 }
 
 TEST(PlacementTest, AvoidsADecodeWorkerWithoutPagesForThePrompt) {
@@ -53,6 +65,8 @@ TEST(PlacementTest, AvoidsADecodeWorkerWithoutPagesForThePrompt) {
   EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 1), 0u);
   pairs[1].decode.pages_free = 8;
   EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 1), 1u);
+  pairs[1].decode.pages_free = 7;
+  EXPECT_EQ(ChoosePair({}, pairs, {96, 200}, {}, 1), 1u) << "96 tokens fill 6 pages";
 }
 
 TEST(PlacementTest, AFullDecodeWorkerIsBetterThanAnEndlessQueue) {
@@ -163,6 +177,8 @@ TEST(PlacementTest, ALongPromptStaysAwayFromDecodeWorkers) {
   std::vector<PairView> pairs = RemoteAndLocal();
   pairs[0].prefill.waiting_tokens = 100000;
   PlacementRules rules;
+  rules.max_local_prefill_tokens = 100;
+  EXPECT_EQ(ChoosePair(rules, pairs, kNeed, {}, 0), 1u) << "it is not longer than the limit";
   rules.max_local_prefill_tokens = 99;
   EXPECT_EQ(ChoosePair(rules, pairs, kNeed, {}, 0), 0u);
   pairs[1].prefill.cached_tokens = 16;

@@ -1,39 +1,11 @@
 // Live migration: attempt 2 is opened on d2 while attempt 1 runs on d1, which drains.
 #include <gtest/gtest.h>
 
-#include "request_machine_fixture.h"
+#include "request_migration_fixture.h"
 #include "tests/status_matchers.h"
 
 namespace baton::router {
 namespace {
-
-class RequestMigrationTest : public RequestMachineTest {
- protected:
-  // 'a', 'b', 'c' have come from d1, which drains; attempt 2 is accepted by d2, and d1 was told to hand over.
-  void BeginMigrating() {
-    BeginDecoding();
-    Decode(1, Tokens(1, {1, 2}));
-    Decode(1, Draining());
-    PlaceMigrationOn("d2");
-    Accept(2);
-    ASSERT_EQ(Count<action::Migrate>(), 1);
-  }
-  void Finish(uint32_t attempt) {
-    std::vector<TokenId> rest;
-    for (TokenId token = static_cast<TokenId>(SentTokens().size()); token < 10; ++token) rest.push_back(token);
-    Decode(attempt, Tokens(static_cast<uint32_t>(10 - rest.size()), rest));
-    Decode(attempt, DecodeFinished(v1::FINISH_REASON_LENGTH));
-  }
-  // Of the attempts that had ended, in that order.
-  std::vector<std::string> Ends() const {
-    std::vector<std::string> ends;
-    for (const Action& action : actions_) {
-      const auto* ended = std::get_if<action::AttemptEnded>(&action);
-      if (ended != nullptr) ends.push_back(absl::StrCat(ended->attempt, " ", std::string(Name(ended->end))));
-    }
-    return ends;
-  }
-};
 
 TEST_F(RequestMigrationTest, OpensAnAttemptElsewhereAndHasTheDrainingWorkerHandOver) {
   BeginMigrating();
@@ -111,36 +83,6 @@ TEST_F(RequestMigrationTest, AStopStringThatSpansTheTwoEndsBoth) {
   Prefill(2, HandedOver());
   EXPECT_EQ(Count<action::Finish>(), 1) << "nothing is waited for";
   EXPECT_EQ(Text(), "abcd");
-}
-
-TEST_F(RequestMigrationTest, AFailedMoveCostsNothingAndIsTriedAgain) {
-  struct Case {
-    const char* name;
-    std::function<void()> fail;
-  };
-  const std::vector<Case> cases = {
-      {"the draining worker cannot", [&] { Prefill(2, PrefillFailed(v1::ATTEMPT_FAILURE_REVOKED)); }},
-      {"the migrate call is lost", [&] { PrefillEnds(2, absl::UnimplementedError("no such method")); }},
-      {"the other worker fails it", [&] { Decode(2, DecodeFailed(v1::ATTEMPT_FAILURE_PEER_LOST)); }},
-      {"the other worker is lost", [&] { DecodeEnds(2, absl::UnavailableError("gone")); }},
-  };
-  for (const Case& c : cases) {
-    SCOPED_TRACE(c.name);
-    actions_.clear();
-    BeginMigrating();
-    c.fail();
-    EXPECT_EQ(Ends().size(), 1u);
-    EXPECT_EQ(Count<action::Place>(), 1) << "no other attempt";
-    Decode(1, Tokens(3, {3}));
-    Wake();
-    EXPECT_EQ(Count<action::PlaceMigration>(), 2);
-    PlaceMigrationNowhere();
-    Wake();
-    EXPECT_EQ(Count<action::PlaceMigration>(), 3);
-    Finish(1);
-    EXPECT_EQ(Text(), "abcdefghij");
-    EXPECT_EQ(Count<action::Finish>(), 1);
-  }
 }
 
 TEST_F(RequestMigrationTest, TheLossOfTheDrainingWorkerEndsBoth) {
@@ -223,9 +165,50 @@ TEST_F(RequestMigrationTest, AResultOfAnEarlierSearchIsNotTaken) {
   DecodeEnds(1, absl::UnavailableError("gone"));
   PlaceMigrationOn("d2");
   EXPECT_EQ(Count<action::OpenDecode>(), 1) << "attempt 1 has ended meanwhile";
+
+  actions_.clear();
+  BeginDecoding();
+  Decode(1, Draining());
+  DecodeEnds(1, absl::UnavailableError("gone"));
   PlaceOn("p1", "d2");
   PlaceMigrationOn("d2");
   EXPECT_EQ(Count<action::OpenDecode>(), 2) << "attempt 2 runs and is to stay";
+}
+
+TEST_F(RequestMigrationTest, TokensOfTheOtherWorkerLeaveAsSoonAsThoseBeforeHave) {
+  BeginMigrating();
+  Decode(2, StartedFrom(5));
+  Decode(2, Tokens(3, {3, 4, 5}));  // it says again what came with the sequence
+  EXPECT_EQ(Text(), "abcdef");
+  EXPECT_EQ(Ends(), std::vector<std::string>{"1 migrated"});
+}
+
+TEST_F(RequestMigrationTest, AMoveIsReportedAsAnAttemptWithoutAPrompt) {
+  BeginAccepted();
+  Prefill(1, FirstToken(0, 0));
+  Decode(1, Started());
+  v1::PrefillEvent prompt = HandedOver();
+  prompt.mutable_handed_over()->set_prefill_seconds(0.5);
+  prompt.mutable_handed_over()->set_transfer_seconds(0.25);
+  Prefill(1, prompt);
+  Decode(1, Draining());
+  PlaceMigrationOn("d2");
+  Accept(2);
+  v1::PrefillEvent moved = HandedOver();
+  moved.mutable_handed_over()->set_kv_bytes(1234);
+  moved.mutable_handed_over()->set_prefill_seconds(7);
+  moved.mutable_handed_over()->set_transfer_seconds(0.5);
+  Prefill(2, moved);
+  Decode(2, StartedFrom(1));
+  Finish(2);
+  const v1::Finish finish = Last<action::Finish>().finish;
+  EXPECT_DOUBLE_EQ(finish.timings().prefill_seconds(), 0.5);
+  EXPECT_DOUBLE_EQ(finish.timings().transfer_seconds(), 0.75);
+  ASSERT_EQ(finish.attempts_size(), 2);
+  EXPECT_EQ(finish.attempts(1).attempt(), 2u);
+  EXPECT_EQ(finish.attempts(1).prefill_worker(), "d1");
+  EXPECT_EQ(finish.attempts(1).decode_worker(), "d2");
+  EXPECT_EQ(finish.attempts(1).kv_bytes(), 1234u);
 }
 
 TEST_F(RequestMigrationTest, ADisagreementOfTheTwoFailsTheRequest) {
