@@ -145,6 +145,8 @@ TEST_F(ApiTest, AnAnswerOfOneTokenNeedsNoHandoff) {
   ASSERT_TRUE(Succeeded(reply));
   EXPECT_EQ(reply.answer.token_ids, std::vector<int32_t>{GoldenCases()[0].greedy_ids[0]});
   EXPECT_EQ(reply.finish.reason(), v1::FINISH_REASON_LENGTH);
+  ASSERT_EQ(reply.finish.attempts_size(), 1);
+  EXPECT_EQ(reply.finish.attempts(0).kv_bytes(), 0u);
 }
 
 TEST_F(ApiTest, LogprobsDescribeTheChosenAndTheMostLikelyTokens) {

@@ -46,6 +46,7 @@ TEST_F(CutLinkTest, ARequestThatWaitsForTheOtherSideFailsInTime) {
       Send(GreedyRequest("One", 600), {.timeout = 10 * kPatience, .on_chunk = [&](const v1::Chunk&) { ++chunks; }});
   const absl::Time busy_by = absl::Now() + kPatience;
   while (chunks < 5 && absl::Now() < busy_by) absl::SleepFor(absl::Milliseconds(10));
+  ASSERT_GE(chunks, 5) << "nothing runs";
   std::future<Reply> waiting = Send(GreedyRequest("Two", 5), {.timeout = 10 * kPatience});
   ASSERT_OK(cluster_->WaitFor("a reservation waits for the only slot", [](const v1::GetStatusResponse&) {
     const absl::StatusOr<v1::WorkerStatus> status = cluster_->WorkerStatus("d0");

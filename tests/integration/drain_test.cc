@@ -108,6 +108,8 @@ TEST(DrainTest, TheDrainTimeoutEndsWhatWouldTakeLonger) {
   stranger.secret = "another one, for nobody else";
   ASSERT_OK_AND_ASSIGN(const auto cluster, Cluster::Start({.workers = {Prefill("p0"), Decode("d0"), stranger},
                                                            .worker_flags = {"--drain-timeout=100ms"},
+                                                           // The stranger is left alone as long as d0 is there.
+                                                           .router_flags = {"--max-local-prefill-tokens=0"},
                                                            .wait_until_ready = false}));
   ASSERT_OK(cluster->WaitFor("two ready pairs", [](const v1::GetStatusResponse& status) {
     return std::ranges::count_if(status.pairs(), [](const v1::PairInfo& pair) { return pair.state() == "ready"; }) == 2;
@@ -118,7 +120,11 @@ TEST(DrainTest, TheDrainTimeoutEndsWhatWouldTakeLonger) {
   ExpectCleanExit(cluster->Terminate("d0"));
 
   // Those it served go on elsewhere.
-  ExpectAllSucceeded(load.Replies());
+  const std::vector<Reply> replies = load.Replies();
+  ExpectAllSucceeded(replies);
+  EXPECT_TRUE(std::ranges::any_of(replies, [](const Reply& reply) {
+    return reply.finish.attempts_size() > 1 && reply.finish.attempts(0).ended_by() == "draining";
+  })) << "all were done in time";
   EXPECT_OK(cluster->WaitIdle());
 }
 

@@ -22,7 +22,6 @@ TEST(PlacementTest, APromptGoesToTheWorkerThatKeepsItsBeginning) {
                        Cluster::Start({.workers = {Prefill("p0"), Prefill("p1"), Decode("d0"), Decode("d1")}}));
   const Reply first = cluster->client().Generate(GreedyRequest(LongPrompt("Then"), 4));
   ASSERT_TRUE(Succeeded(first));
-  const std::string& keeper = first.finish.attempts(0).prefill_worker();
   // The router hears of the pages a moment later.
   const absl::Time give_up = absl::Now() + kPatience;
   while (Expected(*cluster) == 0 && absl::Now() < give_up) {
@@ -34,10 +33,14 @@ TEST(PlacementTest, APromptGoesToTheWorkerThatKeepsItsBeginning) {
     ASSERT_TRUE(Succeeded(reply));
     EXPECT_GT(reply.finish.usage().cached_prompt_tokens(), 200u) << end;
   }
-  // A restarted worker keeps nothing, and the router knows.
-  ASSERT_OK(cluster->Restart(keeper));
+  // Restarted workers keep nothing, and the router knows.
+  for (const char* worker : {"p0", "p1"}) ASSERT_OK(cluster->Restart(worker));
   ASSERT_OK(cluster->WaitReady());
-  EXPECT_TRUE(Succeeded(cluster->client().Generate(GreedyRequest(LongPrompt("Then"), 4))));
+  const double expected_before = Expected(*cluster);
+  const Reply anew = cluster->client().Generate(GreedyRequest(LongPrompt("Then"), 4));
+  ASSERT_TRUE(Succeeded(anew));
+  EXPECT_EQ(anew.finish.usage().cached_prompt_tokens(), 0u);
+  EXPECT_EQ(Expected(*cluster), expected_before) << "the router expects nothing of them";
   EXPECT_OK(cluster->WaitIdle());
 }
 

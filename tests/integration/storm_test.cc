@@ -28,6 +28,8 @@ TEST_F(StormTest, HundredsOfRequestsCancelledAtAnyMomentLeaveNothingBehind) {
   const Reply expected = Generate(question);
   ASSERT_TRUE(Succeeded(expected));
   std::mt19937 random(4);
+  int cancelled = 0;
+  int late = 0;
   for (int round = 0; round < kRounds; ++round) {
     std::vector<Reply> replies(kRequests);
     std::vector<std::thread> clients;
@@ -46,6 +48,8 @@ TEST_F(StormTest, HundredsOfRequestsCancelledAtAnyMomentLeaveNothingBehind) {
       EXPECT_THAT(reply.status.error_code(),
                   AnyOf(grpc::StatusCode::OK, grpc::StatusCode::CANCELLED, grpc::StatusCode::DEADLINE_EXCEEDED))
           << reply.status.error_message();
+      cancelled += reply.status.error_code() == grpc::StatusCode::CANCELLED ? 1 : 0;
+      late += reply.status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ? 1 : 0;
       // A client's own deadline may come between the finish and the status.
       if (reply.status.ok()) {
         EXPECT_EQ(reply.broken_promise, "");
@@ -56,6 +60,8 @@ TEST_F(StormTest, HundredsOfRequestsCancelledAtAnyMomentLeaveNothingBehind) {
     EXPECT_EQ(reply.answer, expected.answer) << "round " << round;
     ASSERT_OK(cluster_->WaitIdle()) << "round " << round;
   }
+  EXPECT_GT(cancelled, kRequests / 4);
+  EXPECT_GT(late, 0);
 }
 
 }  // namespace
