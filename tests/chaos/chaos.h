@@ -1,8 +1,9 @@
 // Runs schedules of requests and disturbances against a deployment of real processes, and says what came of it.
 //
 // After each schedule everything that was disturbed is set right, and then: what answers came are the undisturbed ones,
-// what did not come failed with a typed error, in time; every pair of workers serves again, nothing is used, waiting or
-// in quarantine; and every request is answered. That no thread hangs shows when the processes are told to end.
+// what did not come failed in time, with a typed error that the schedule explains (explanation.h); every pair of
+// workers serves again, nothing is used, waiting or in quarantine; and every request is answered. That no thread hangs
+// shows when the processes are told to end.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,10 +18,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/config.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "cluster.h"
+#include "explanation.h"
 #include "golden.h"
 #include "schedule.h"
 #include "tests/status_matchers.h"
@@ -33,22 +38,33 @@ class Chaos {
   struct Options {
     std::vector<std::string> worker_flags = {};
     std::vector<std::string> decode_flags = {};
+    bool decode_prefills = false;  // decode workers serve alone, too
+    int max_sequences = 64;        // of a decode worker
     VirtualNetwork* network = nullptr;
   };
 
-  explicit Chaos(const Options& options) : network_(options.network) {
+  explicit Chaos(const Options& options)
+      : network_(options.network),
+        disturbances_({.prefill = {"p0", "p1"},
+                       .decode = {"d0", "d1"},
+                       .decode_prefills = options.decode_prefills,
+                       .worker_requests = kMaxQueue + options.max_sequences,
+                       .max_attempts = kMaxAttempts}) {
     plan_.routers = {"router", "router1"};
     plan_.workers = {"p0", "p1", "d0", "d1"};
     plan_.network = network_ != nullptr;
-    ClusterSpec spec{
-        .workers = {Prefill("p0"), Prefill("p1"), Decode("d0", options.decode_flags),
-                    Decode("d1", options.decode_flags)},
-        .worker_flags = {"--chunk-tokens=128", "--heartbeat-interval=100ms", "--silent-after=500ms",
-                         absl::StrCat("--peer-timeout=", absl::FormatDuration(kPeerTimeout)), "--drain-timeout=1s"},
-        .router_flags = {absl::StrCat("--peer-timeout=", absl::FormatDuration(kPeerTimeout)),
-                         "--heartbeat-interval=300ms", "--drain-timeout=1s"},
-        .routers = 2,
-        .network = network_};
+    std::vector<std::string> decode_flags = options.decode_flags;
+    decode_flags.push_back(absl::StrCat("--max-sequences=", options.max_sequences));
+    if (options.decode_prefills) decode_flags.emplace_back("--role=both");
+    ClusterSpec spec{.workers = {Prefill("p0"), Prefill("p1"), Decode("d0", decode_flags), Decode("d1", decode_flags)},
+                     .worker_flags = {"--chunk-tokens=128", "--heartbeat-interval=100ms", "--silent-after=500ms",
+                                      absl::StrCat("--peer-timeout=", absl::FormatDuration(kPeerTimeout)),
+                                      "--drain-timeout=1s", absl::StrCat("--max-queue=", kMaxQueue)},
+                     .router_flags = {absl::StrCat("--peer-timeout=", absl::FormatDuration(kPeerTimeout)),
+                                      "--heartbeat-interval=300ms", "--drain-timeout=1s",
+                                      absl::StrCat("--max-attempts=", kMaxAttempts)},
+                     .routers = 2,
+                     .network = network_};
     spec.worker_flags.insert(spec.worker_flags.end(), options.worker_flags.begin(), options.worker_flags.end());
     absl::StatusOr<std::unique_ptr<Cluster>> cluster = Cluster::Start(std::move(spec));
     EXPECT_OK(cluster);
@@ -76,7 +92,10 @@ class Chaos {
               << counts_.answered << " answered, " << counts_.retried << " of them after another attempt, "
               << counts_.migrated << " after a live migration, " << counts_.local
               << " computed where they were decoded, " << counts_.cancelled << " cancelled, " << counts_.late
-              << " past their deadline, " << counts_.failed << " failed with a typed error; " << counts_.disturbances
+              << " past their deadline, " << counts_.failed
+              << " failed with a typed error, of which the schedule explains " << counts_.explained << " ("
+              << absl::StrFormat("%.1f", 100.0 * counts_.explained / std::max(counts_.failed, 1))
+              << " %), with a slack of " << absl::FormatDuration(most_slack_) << " at most; " << counts_.disturbances
               << " disturbances; the longest pause in an answer was " << absl::FormatDuration(longest_pause_) << "\n";
     for (const auto& [reason, count] : reasons_) std::cout << "  " << count << " x " << reason << "\n";
     EXPECT_GT(counts_.answered, counts_.requests / 5) << "hardly anything survived: nothing was tested";
@@ -86,10 +105,19 @@ class Chaos {
   using Kind = ChaosEvent::Kind;
   static constexpr absl::Duration kPeerTimeout = absl::Milliseconds(1500);
   static constexpr absl::Duration kUsualDeadline = absl::Seconds(60);
+  static constexpr int kMaxQueue = 256;
+  static constexpr int kMaxAttempts = 8;
+  // Until a loss is noticed and a process that comes back serves: the peer timeout, the start of a process, a pause
+  // before the next connection, and a probe.
+#if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
+  static constexpr absl::Duration kSlack = absl::Seconds(10);
+#else
+  static constexpr absl::Duration kSlack = absl::Seconds(3);
+#endif
 
   struct Counts {
     int requests = 0, answered = 0, retried = 0, migrated = 0, local = 0, cancelled = 0, late = 0, failed = 0,
-        disturbances = 0;
+        explained = 0, disturbances = 0;
   };
   struct Running {
     ChaosEvent event;
@@ -118,6 +146,7 @@ class Chaos {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::vector<std::unique_ptr<Running>> running;
     const absl::Time start = absl::Now();
+    disturbances_.Clear();
     for (const ChaosEvent& event : MakeSchedule(plan_, seed)) {
       absl::SleepFor(start + event.at - absl::Now());
       if (event.kind == Kind::kRequest) {
@@ -127,10 +156,12 @@ class Chaos {
       }
     }
     if (network_ != nullptr) network_->Heal();
+    std::vector<RequestSpan> spans;
     for (const std::unique_ptr<Running>& one : running) {
       one->thread.join();
-      Check(*one);
+      spans.push_back(SpanOf(*one));
     }
+    for (const std::unique_ptr<Running>& one : running) Check(*one, spans, start);
     ASSERT_OK(cluster_->WaitReady());
     ASSERT_OK(cluster_->WaitIdle());
     for (size_t router = 0; router < plan_.routers.size(); ++router) {
@@ -163,6 +194,17 @@ class Chaos {
                                     event.kind == Kind::kRestore || (event.kind >= Kind::kDelay && !event.on)
                                 ? 0
                                 : 1;
+    if (event.kind == Kind::kKill || event.kind == Kind::kDrain || event.kind == Kind::kStop ||
+        event.kind == Kind::kCut) {
+      disturbances_.Begin(Describe(event), event.node, event.other, absl::Now());
+    }
+    Do(event);
+    if (event.kind == Kind::kRestart || event.kind == Kind::kContinue || event.kind == Kind::kRestore) {
+      disturbances_.End(event.node, event.other, absl::Now());
+    }
+  }
+
+  void Do(const ChaosEvent& event) {
     switch (event.kind) {
       case Kind::kRequest:
         return;
@@ -201,7 +243,7 @@ class Chaos {
   }
 
   // The whole answer, or the beginning of it and an error that the schedule explains.
-  void Check(const Running& one) {
+  void Check(const Running& one, const std::vector<RequestSpan>& all, absl::Time zero) {
     SCOPED_TRACE(Describe(one.event));
     ++counts_.requests;
     const Reply& reply = one.reply;
@@ -239,12 +281,51 @@ class Chaos {
       case grpc::StatusCode::RESOURCE_EXHAUSTED:
         ++counts_.failed;
         ++reasons_[reply.status.error_message().substr(0, 60)];
+        if (IsExplained(one, all)) {
+          ++counts_.explained;
+        } else {
+          ADD_FAILURE() << "the schedule does not explain this error:\n" << Story(one, zero);
+        }
         break;
       default:
         ADD_FAILURE() << "status " << reply.status.error_code() << ": " << reply.status.error_message();
     }
     const absl::Duration deadline = one.event.deadline > absl::ZeroDuration() ? one.event.deadline : kUsualDeadline;
     EXPECT_LT(one.ended - one.started, deadline + kAbortPatience) << "nobody is kept beyond a deadline";
+  }
+
+  RequestSpan SpanOf(const Running& one) const {
+    return {.router = plan_.routers[one.event.router], .start = one.started, .end = one.ended};
+  }
+
+  bool IsExplained(const Running& one, const std::vector<RequestSpan>& all) {
+    const RequestSpan span = SpanOf(one);
+    const bool is_full = one.reply.status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
+    if (is_full && disturbances_.FillQueues(span, all, kSlack)) return true;
+    const absl::Duration slack =
+        is_full ? disturbances_.SlackNeededForQuarantine(span) : disturbances_.SlackNeeded(span);
+    if (slack <= kSlack) {
+      most_slack_ = std::max(most_slack_, slack);
+      return true;
+    }
+    return !is_full && absl::StrContains(one.reply.status.error_message(), "attempts failed") &&
+           disturbances_.ExhaustAttempts(span, kSlack);
+  }
+
+  // What was done before and while the request ran, and what came of it.
+  std::string Story(const Running& one, absl::Time zero) const {
+    const auto seconds = [zero](absl::Time at) { return absl::StrFormat("%.3f s", absl::ToDoubleSeconds(at - zero)); };
+    std::string story = disturbances_.Story(one.started - absl::Minutes(1), one.ended, zero);
+    absl::StrAppend(&story, "  ", seconds(one.started), ": the request starts at ", plan_.routers[one.event.router],
+                    "\n");
+    const std::vector<absl::Time>& chunks = one.reply.chunk_times;
+    if (!chunks.empty()) {
+      absl::StrAppend(&story, "  ", seconds(chunks.front()), " to ", seconds(chunks.back()), ": ",
+                      one.reply.answer.token_ids.size(), " tokens in ", chunks.size(), " chunks\n");
+    }
+    absl::StrAppend(&story, "  ", seconds(one.ended), ": it ends with status ", one.reply.status.error_code(), ": ",
+                    one.reply.status.error_message(), "\n");
+    return story;
   }
 
   // A gRPC server cuts off what reaches it in the moment of its shutdown, without a word of ours.
@@ -260,6 +341,8 @@ class Chaos {
   std::vector<v1::GenerateRequest> catalogue_;
   std::vector<Answer> expected_;
   Counts counts_;
+  Disturbances disturbances_;
+  absl::Duration most_slack_;  // that an error took to be explained
   absl::Duration longest_pause_;
   std::map<std::string, absl::Time> drained_;  // when each was told to end, the last time
   std::map<std::string, int> reasons_;         // of typed errors, by how they begin

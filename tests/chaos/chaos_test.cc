@@ -17,7 +17,7 @@ TEST(ChaosTest, Processes) { RunSchedules(Chaos({})); }
 
 // Their own prompts and reservations compete for few slots and pages.
 TEST(ChaosTest, DecodeWorkersThatPrefillToo) {
-  RunSchedules(Chaos({.decode_flags = {"--role=both", "--max-sequences=4", "--pages=160"}}));
+  RunSchedules(Chaos({.decode_flags = {"--pages=160"}, .decode_prefills = true, .max_sequences = 4}));
 }
 
 }  // namespace
