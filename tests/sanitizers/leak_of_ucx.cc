@@ -1,5 +1,5 @@
-// Loses a configuration that UCX allocated, which is no part of an abandoned worker: LeakSanitizer must report the leak,
-// whatever abandoned.lsan hides.
+// Loses a configuration that UCX allocated, which is no part of an abandoned worker: LeakSanitizer must report the
+// leak, whatever abandoned.lsan hides.
 #include <ucp/api/ucp.h>
 
 namespace {

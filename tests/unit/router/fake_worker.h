@@ -185,9 +185,7 @@ class FakeWorker : public v1::WorkerControl::CallbackService,
   }
 
  private:
-  static bool IsProbe(const v1::AttemptHeader& header) {
-    return header.is_probe();
-  }
+  static bool IsProbe(const v1::AttemptHeader& header) { return header.is_probe(); }
 
   v1::WorkerStatus Status() const {
     v1::WorkerStatus status;
