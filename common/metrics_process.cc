@@ -1,14 +1,15 @@
 #include "common/metrics_process.h"
 
-#include <dirent.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace baton {
@@ -66,11 +67,12 @@ std::optional<double> MachineStart() {
 }
 
 std::optional<double> OpenFiles() {
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc/self/fd"), closedir);
-  if (folder == nullptr) return std::nullopt;
   int count = 0;
-  while (const dirent* entry = readdir(folder.get())) count += entry->d_name[0] == '.' ? 0 : 1;
-  return count - 1;  // one of them is `folder`
+  std::error_code error;
+  std::filesystem::directory_iterator file("/proc/self/fd", error);
+  for (; !error && file != std::filesystem::directory_iterator(); file.increment(error)) ++count;
+  if (error) return std::nullopt;
+  return count - 1;  // one of them is the folder's own
 }
 
 MetricFamily BuildInfoFamily() {
