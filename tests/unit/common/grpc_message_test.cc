@@ -51,7 +51,7 @@ TEST(ParseMessage, NamesTheFieldThatIsNotUtf8) {
 
 TEST(ParseMessage, SaysWhatBytesAreNot) {
   v1::GenerateRequest request;
-  EXPECT_TRUE(Fails(ParseMessage(Bytes("\xff\xff\xff"), request), kInvalid, "not a baton.v1.GenerateRequest"));
+  EXPECT_TRUE(Fails(ParseMessage(Bytes("\xff\xff\xff"), request), kInvalid, "expected a baton.v1.GenerateRequest"));
 }
 
 }  // namespace
