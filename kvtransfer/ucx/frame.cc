@@ -31,7 +31,7 @@ template <typename Struct>
 std::optional<Struct> StructOf(std::string_view payload) {
   if (payload.size() != sizeof(Struct)) return std::nullopt;
   Struct value;
-  std::memcpy(&value, payload.data(), sizeof(value));
+  payload.copy(reinterpret_cast<char*>(&value), sizeof(value));
   return value;
 }
 
