@@ -72,10 +72,10 @@ class MetricsHttp::Server {
     const auto found = resolver.resolve(address.host, Concat(address.port), Tcp::resolver::passive, error);
     if (error) return error;
     const Tcp::endpoint endpoint = *found.begin();
-    static_cast<void>(acceptor_.open(endpoint.protocol(), error));
-    if (!error) static_cast<void>(acceptor_.set_option(asio::socket_base::reuse_address(true), error));
-    if (!error) static_cast<void>(acceptor_.bind(endpoint, error));
-    if (!error) static_cast<void>(acceptor_.listen(asio::socket_base::max_listen_connections, error));
+    error = acceptor_.open(endpoint.protocol(), error);
+    if (!error) error = acceptor_.set_option(asio::socket_base::reuse_address(true), error);
+    if (!error) error = acceptor_.bind(endpoint, error);
+    if (!error) error = acceptor_.listen(asio::socket_base::max_listen_connections, error);
     if (!error) port_ = acceptor_.local_endpoint(error).port();
     return error;
   }
@@ -115,7 +115,7 @@ class MetricsHttp::Server {
       serializer_->split(parser_.get().method() == http::verb::head);
       stream_.expires_after(kTimeout);
       auto done = [self = shared_from_this()](error_code error, size_t) {
-        if (!error) static_cast<void>(self->stream_.socket().shutdown(Tcp::socket::shutdown_send, error));
+        if (!error) error = self->stream_.socket().shutdown(Tcp::socket::shutdown_send, error);
       };
       if (serializer_->split()) {
         http::async_write_header(stream_, *serializer_, std::move(done));

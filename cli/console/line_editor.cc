@@ -104,7 +104,7 @@ int LineEditor::State::ReadCharacter(EditLine* editor, wchar_t* character) {
   while (length == kNul || length == kIncomplete) {
     char byte = 0;
     if (!state.ReadByte(&byte)) return 0;
-    length = std::mbrtowc(character, &byte, 1, &shift);
+    length = std::mbrtowc(character, &byte, 1, &shift);  // NOLINT(concurrency-mt-unsafe): `shift` is its only state
   }
   if (length == kInvalid) *character = kReplacement;
   return 1;
