@@ -100,7 +100,7 @@ class DeterminismTest : public ::testing::Test {
   static double StepsOf(Cluster& cluster, const std::string& worker) {
     const absl::StatusOr<MetricsPage> page = cluster.Metrics(worker);
     EXPECT_OK(page);
-    return page.ok() ? page->Sum("baton_step_seconds_count") : 0;
+    return page.ok() ? page->Sum("baton_worker_step_seconds_count") : 0;
   }
 
   static int CountAttemptsEndedBy(const std::vector<Reply>& replies, const std::string& cause) {
