@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/strings.h"
 #include "worker/wire.h"
 
 namespace baton {
@@ -32,8 +33,7 @@ void DecodeEngine::Add(Attempt attempt, State state, std::shared_ptr<DecodeSink>
     // Nobody would close it: what is here is local, since the receiver opens an attempt once.
     if (state == State::kAwaiting && parts_.receiver != nullptr) parts_.receiver->CloseAttempt(age.key);
     v1::DecodeEvent event;
-    FillFailed(v1::ATTEMPT_FAILURE_INVALID,
-               absl::AlreadyExistsError(absl::StrCat("attempt ", age.key.ToString(), " is here already")),
+    FillFailed(Outcome(Cause::kInvalid, absl::StrCat("attempt ", age.key.ToString(), " is here already")),
                event.mutable_failed());
     events->Write(std::move(event), /*last=*/true);
     return;
@@ -52,7 +52,7 @@ void DecodeEngine::OnReceived(ReceivedSequence received) {
   Job* job = jobs_.Find(received.key);
   if (job == nullptr || job->state != State::kAwaiting) return;  // closed meanwhile: the pages go back with `received`
   if (absl::Status fits = CheckReceived(*job, received); !fits.ok()) {
-    return Fail(received.key, v1::ATTEMPT_FAILURE_INTERNAL, fits);
+    return Fail(received.key, Outcome(Cause::kInternal, Fault::kPair, std::string(fits.message())));
   }
   for (const TokenId token : received.output) job->sequence.Append(token);
   job->sequence.AddPages(std::move(received.pages));
@@ -98,12 +98,10 @@ absl::Status DecodeEngine::CheckReceived(const Job& job, const ReceivedSequence&
   return absl::OkStatus();
 }
 
-void DecodeEngine::OnHandoffFailed(const AttemptKey& key, const absl::Status& why) {
+void DecodeEngine::OnHandoffFailed(const AttemptKey& key, const Outcome& why) {
   const Job* job = jobs_.Find(key);
   if (job == nullptr || job->state != State::kAwaiting) return;
-  // Once this worker drains it refuses reservations itself: no fault of the prefill worker.
-  const bool refused_here = draining_ && absl::IsUnavailable(why);
-  Fail(key, refused_here ? v1::ATTEMPT_FAILURE_DRAINING : ReceiveFailureCause(why), why);
+  Fail(key, why);
 }
 
 void DecodeEngine::Cancel(const AttemptKey& key) {
@@ -114,13 +112,13 @@ void DecodeEngine::Cancel(const AttemptKey& key) {
     return;
   }
   Log(LogLevel::kDebug, "decode.cancelled", {{"request", key.request.ToString()}, {"attempt", key.attempt}});
-  End(key, "cancelled");
+  End(key, Cause::kCancelled);
 }
 
 void DecodeEngine::FailAll() {
   for (const AttemptKey& key : jobs_.Keys()) {
     if (jobs_.Find(key)->state == State::kReleasing) continue;
-    Fail(key, v1::ATTEMPT_FAILURE_DRAINING, absl::UnavailableError("the worker stops: drain-timeout is over"));
+    Fail(key, Outcome(Cause::kDraining, "the worker stops: drain-timeout is over"));
   }
 }
 
@@ -167,7 +165,7 @@ void DecodeEngine::AdmitLocal() {
   }
   SetLocalNext(waits && IsLocalsTurn());
   for (const AttemptKey& key : unservable) {
-    Fail(key, v1::ATTEMPT_FAILURE_OVERLOADED, absl::ResourceExhaustedError("KV pages are in quarantine"));
+    Fail(key, Outcome(Cause::kQuarantined, "KV pages are in quarantine"));
   }
 }
 
@@ -230,11 +228,10 @@ void DecodeEngine::GrowAll() {
         // The oldest, and nobody to take pages from. Pages on their way to us or back from a writer will come; those in
         // quarantine may not.
         if (parts_.pool->counts().used > job.sequence.page_ids().size()) return;
-        Fail(key, v1::ATTEMPT_FAILURE_PREEMPTED, absl::ResourceExhaustedError("KV pages are in quarantine"));
+        Fail(key, Outcome(Cause::kPreempted, "KV pages are in quarantine"));
         return;
       }
-      Fail(*victim, v1::ATTEMPT_FAILURE_PREEMPTED,
-           absl::ResourceExhaustedError("KV pages ran out and this was the youngest sequence"));
+      Fail(*victim, Outcome(Cause::kPreempted, "KV pages ran out and this was the youngest sequence"));
       running.pop_back();
       if (*victim == key) break;
     }
@@ -294,7 +291,7 @@ void DecodeEngine::RunStep(const std::vector<Share>& plan) {
   }
   if (!status.ok()) {
     for (const StepEntry& entry : entries) {
-      Fail(AttemptKey(entry.sequence->key()), v1::ATTEMPT_FAILURE_INTERNAL, status);
+      Fail(AttemptKey(entry.sequence->key()), Outcome(Cause::kInternal, std::string(status.message())));
     }
     return;
   }
@@ -342,31 +339,34 @@ void DecodeEngine::OnSampled(const AttemptKey& key, const SampledToken& sampled)
   job.sink->Write(std::move(finished), /*last=*/true);
   Log(LogLevel::kDebug, "decode.finished",
       {{"request", key.request.ToString()}, {"attempt", key.attempt}, {"output", job.sequence.output_tokens()}});
-  End(key, "finished");
+  End(key, Cause::kFinished);
 }
 
 // ---------------------------------------------------------------------------------------------------- endings
 
-void DecodeEngine::Fail(const AttemptKey& key, v1::AttemptFailure cause, const absl::Status& why) {
+void DecodeEngine::Fail(const AttemptKey& key, const Outcome& why) {
   Log(LogLevel::kWarning, "decode.failed",
-      {{"request", key.request.ToString()}, {"attempt", key.attempt}, {"outcome", CauseName(cause)}, {"status", why}});
+      {{"request", key.request.ToString()},
+       {"attempt", key.attempt},
+       {"outcome", Name(why.cause)},
+       {"at_fault", Name(why.at_fault)},
+       {"detail", why.detail}});
   v1::DecodeEvent event;
-  FillFailed(cause, why, event.mutable_failed());
+  FillFailed(why, event.mutable_failed());
   jobs_.Find(key)->sink->Write(std::move(event), /*last=*/true);
-  End(key, CauseName(cause));
+  End(key, why.cause);
 }
 
 // Everything that this worker holds for the attempt goes back, pages that the transport reads as soon as it does not
 // any more. The receiver closes it, which also tells it that a batch slot is free.
-void DecodeEngine::End(const AttemptKey& attempt_key, const std::string& outcome) {
+void DecodeEngine::End(const AttemptKey& attempt_key, Cause cause) {
   const AttemptKey key = attempt_key;  // `attempt_key` may be the job's own
   Job& job = *jobs_.Find(key);
-  parts_.metrics->AttemptEnded(job.sequence.attempt(), outcome);
+  parts_.metrics->AttemptEnded(job.sequence.attempt(), cause);
   const bool local = job.local;
   if (local && job.in_batch()) --local_sequences_;
   job.state = State::kReleasing;
-  AbortDeparture(job, v1::ATTEMPT_FAILURE_REVOKED,
-                 absl::AbortedError(absl::StrCat("the attempt has ended: ", outcome)));
+  AbortDeparture(job, Outcome(Cause::kRevoked, Concat("the attempt has ended: ", Name(cause))));
   if (job.reading == 0) jobs_.Erase(key);
   if (local) {
     TellLocalSequences();

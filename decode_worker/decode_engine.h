@@ -69,7 +69,7 @@ class DecodeEngine final : public Engine {
   void SubmitLocal(Attempt attempt, std::shared_ptr<DecodeSink> sink);
   // From the receiver.
   void OnReceived(ReceivedSequence received);
-  void OnHandoffFailed(const AttemptKey& key, const absl::Status& why);
+  void OnHandoffFailed(const AttemptKey& key, const Outcome& why);
   // The caller is gone or the attempt is no longer wanted. Unknown keys are ignored.
   void Cancel(const AttemptKey& key);
   // Ends as the header of Migrate in worker.proto says.
@@ -132,8 +132,8 @@ class DecodeEngine final : public Engine {
   std::vector<Share> Plan() const;
   void RunStep(const std::vector<Share>& plan);
   void OnSampled(const AttemptKey& key, const SampledToken& sampled);
-  void Fail(const AttemptKey& key, v1::AttemptFailure cause, const absl::Status& why);
-  void End(const AttemptKey& key, const std::string& outcome);
+  void Fail(const AttemptKey& key, const Outcome& why);
+  void End(const AttemptKey& key, Cause cause);
   void PublishLoad();
 
   // migration.cc
@@ -142,10 +142,10 @@ class DecodeEngine final : public Engine {
   Job* FindDeparting(const MigrationOrder& order);
   void OnDepartureGranted(const MigrationOrder& order);
   void OnDepartureFlushed(const MigrationOrder& order);
-  void OnDepartureFailed(const MigrationOrder& order, const absl::Status& why);
+  void OnDepartureFailed(const MigrationOrder& order, const Outcome& why);
   void OnDeparted(const MigrationOrder& order, const HandoffStats& stats);
-  void AbortDeparture(Job& job, v1::AttemptFailure cause, const absl::Status& why);
-  void EndDeparture(Job& job, v1::AttemptFailure cause, const absl::Status& why);
+  void AbortDeparture(Job& job, const Outcome& why);
+  void EndDeparture(Job& job, const Outcome& why);
   void OnNoLongerRead(const AttemptKey& key);
 
   const Parts parts_;

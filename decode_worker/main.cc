@@ -38,18 +38,17 @@ struct DecodeOptions {
 
 // Events of the receiver become commands of the engine. (std::function must be copyable, so the pages travel shared.)
 HandoffReceiver::Events ForwardTo(EngineThread& thread, std::unique_ptr<DecodeEngine>& engine) {
-  return {.on_received =
-              [&](ReceivedSequence received) {
-                auto shared = std::make_shared<ReceivedSequence>(std::move(received));
-                thread.Post([&engine, shared] { engine->OnReceived(std::move(*shared)); });
-              },
-          .on_failed =
-              [&](const AttemptKey& key, const absl::Status& why) {
-                thread.Post([&engine, key, why] { engine->OnHandoffFailed(key, why); });
-              },
-          // The prefill worker's stream tells the router, which then cancels this one.
-          .on_finished_by_writer = [](const AttemptKey&) {},
-          .on_wait_changed = [&] { thread.Post([] {}); }};
+  return {
+      .on_received =
+          [&](ReceivedSequence received) {
+            auto shared = std::make_shared<ReceivedSequence>(std::move(received));
+            thread.Post([&engine, shared] { engine->OnReceived(std::move(*shared)); });
+          },
+      .on_failed = [&](const AttemptKey& key,
+                       const Outcome& why) { thread.Post([&engine, key, why] { engine->OnHandoffFailed(key, why); }); },
+      // The prefill worker's stream tells the router, which then cancels this one.
+      .on_finished_by_writer = [](const AttemptKey&) {},
+      .on_wait_changed = [&] { thread.Post([] {}); }};
 }
 
 absl::Status Run(int argc, char** argv) {

@@ -42,8 +42,7 @@ void DecodeEngine::Migrate(const MigrationOrder& order, std::shared_ptr<Migratio
   }
   if (!why_not.empty()) {
     v1::PrefillEvent event;
-    FillFailed(v1::ATTEMPT_FAILURE_REVOKED,
-               absl::FailedPreconditionError(absl::StrCat("attempt ", order.from.ToString(), " stays: ", why_not)),
+    FillFailed(Outcome(Cause::kRevoked, absl::StrCat("attempt ", order.from.ToString(), " stays: ", why_not)),
                event.mutable_failed());
     return sink->Write(std::move(event), /*last=*/true);
   }
@@ -67,10 +66,8 @@ void DecodeEngine::Migrate(const MigrationOrder& order, std::shared_ptr<Migratio
       {.on_queued = [] {},
        .on_granted = [this, thread, order] { thread->Post([this, order] { OnDepartureGranted(order); }); },
        .on_flushed = [this, thread, order] { thread->Post([this, order] { OnDepartureFlushed(order); }); },
-       .on_failed =
-           [this, thread, order](const absl::Status& why) {
-             thread->Post([this, order, why] { OnDepartureFailed(order, why); });
-           },
+       .on_failed = [this, thread, order](
+                        const Outcome& why) { thread->Post([this, order, why] { OnDepartureFailed(order, why); }); },
        .on_done =
            [this, thread, order](const HandoffStats& stats) {
              thread->Post([this, order, stats] { OnDeparted(order, stats); });
@@ -79,7 +76,7 @@ void DecodeEngine::Migrate(const MigrationOrder& order, std::shared_ptr<Migratio
 
 void DecodeEngine::CancelMigration(const MigrationOrder& order) {
   Job* job = FindDeparting(order);
-  if (job != nullptr) AbortDeparture(*job, v1::ATTEMPT_FAILURE_REVOKED, absl::CancelledError("cancelled"));
+  if (job != nullptr) AbortDeparture(*job, Outcome(Cause::kCancelled, "the router cancelled the migration"));
 }
 
 DecodeEngine::Job* DecodeEngine::FindDeparting(const MigrationOrder& order) {
@@ -94,8 +91,8 @@ void DecodeEngine::OnDepartureGranted(const MigrationOrder& order) {
   const int outside =
       static_cast<int>(job->sequence.tokens().size()) - job->departure->pages * parts_.pool->layout().page_tokens;
   if (outside > limits_.token_budget) {
-    return AbortDeparture(*job, v1::ATTEMPT_FAILURE_REVOKED,
-                          absl::AbortedError(absl::StrCat(outside, " tokens have come while it waited for room")));
+    return AbortDeparture(
+        *job, Outcome(Cause::kRevoked, absl::StrCat(outside, " tokens have come while it waited for room")));
   }
   const auto pages = std::span(job->sequence.page_ids()).first(job->departure->pages);
   for (int layer = 0; layer < parts_.pool->layout().layers; ++layer) {
@@ -114,14 +111,11 @@ void DecodeEngine::OnDepartureFlushed(const MigrationOrder& order) {
   parts_.sender->Commit(order.to, {since.begin(), since.end()});
 }
 
-void DecodeEngine::OnDepartureFailed(const MigrationOrder& order, const absl::Status& why) {
+void DecodeEngine::OnDepartureFailed(const MigrationOrder& order, const Outcome& why) {
   Job* job = FindDeparting(order);
   if (job == nullptr) return;  // aborted meanwhile: that has its own answer
-  const v1::AttemptFailure cause = SendFailureCause(why);
-  if (cause == v1::ATTEMPT_FAILURE_PEER_LOST || cause == v1::ATTEMPT_FAILURE_REVOKED) {
-    parts_.metrics->HandoffFailed(job->sequence.attempt());
-  }
-  EndDeparture(*job, cause, why);
+  if (FailsKvTransfer(why.cause)) parts_.metrics->HandoffFailed(job->sequence.attempt());
+  EndDeparture(*job, why);
   OnNoLongerRead(order.from);
 }
 
@@ -148,30 +142,31 @@ void DecodeEngine::OnDeparted(const MigrationOrder& order, const HandoffStats& s
   job->sink->Write(std::move(migrated), /*last=*/true);
   job->departure.reset();
   --job->reading;
-  End(order.from, "migrated");
+  End(order.from, Cause::kMigrated);
 }
 
 // Our side gives up the handoff, if there is one: the sequence goes on here, or has ended.
-void DecodeEngine::AbortDeparture(Job& job, v1::AttemptFailure cause, const absl::Status& why) {
+void DecodeEngine::AbortDeparture(Job& job, const Outcome& why) {
   if (!job.departure.has_value()) return;
   const AttemptKey from = job.departure->order.from;
   const AttemptKey to = job.departure->order.to;
-  EndDeparture(job, cause, why);
+  EndDeparture(job, why);
   EngineThread* thread = parts_.thread;
   parts_.sender->Abort(to, /*finished=*/false,
                        [this, thread, from] { thread->Post([this, from] { OnNoLongerRead(from); }); });
 }
 
-void DecodeEngine::EndDeparture(Job& job, v1::AttemptFailure cause, const absl::Status& why) {
+void DecodeEngine::EndDeparture(Job& job, const Outcome& why) {
   const MigrationOrder& order = job.departure->order;
   Log(LogLevel::kWarning, "decode.not_migrated",
       {{"request", order.from.request.ToString()},
        {"attempt", order.from.attempt},
        {"to_attempt", order.to.attempt},
-       {"cause", CauseName(cause)},
-       {"status", why}});
+       {"cause", Name(why.cause)},
+       {"at_fault", Name(why.at_fault)},
+       {"detail", why.detail}});
   v1::PrefillEvent event;
-  FillFailed(cause, why, event.mutable_failed());
+  FillFailed(why, event.mutable_failed());
   job.departure->sink->Write(std::move(event), /*last=*/true);
   job.departure.reset();
   if (job.state == State::kAtRest) job.state = State::kRunning;

@@ -21,7 +21,7 @@ void PrefillEngine::Submit(Attempt attempt, const HandoffTarget& target, std::sh
   job->submitted = SteadyNow();
   job->expected_cached = parts_.pool->CountPublished(job->sequence.page_names()) * parts_.pool->layout().page_tokens;
   if (!jobs_.Add(age, job)) {
-    Fail(*job, v1::ATTEMPT_FAILURE_INVALID, absl::AlreadyExistsError("attempt " + key.ToString() + " is here already"));
+    Fail(*job, Outcome(Cause::kInvalid, "attempt " + key.ToString() + " is here already"));
     return;
   }
   Log(LogLevel::kDebug, "prefill.submitted",
@@ -32,7 +32,7 @@ void PrefillEngine::Cancel(const AttemptKey& key) {
   Job* job = jobs_.Find(key);
   if (job == nullptr || job->state == State::kReleasing) return;
   Log(LogLevel::kDebug, "prefill.cancelled", {{"request", key.request.ToString()}, {"attempt", key.attempt}});
-  parts_.metrics->AttemptEnded(job->sequence.attempt(), "cancelled");
+  parts_.metrics->AttemptEnded(job->sequence.attempt(), Cause::kCancelled);
   Release(*job, /*finished=*/false);
 }
 
@@ -40,7 +40,7 @@ void PrefillEngine::FailAll() {
   for (const AttemptKey& key : jobs_.Keys()) {
     Job& job = *jobs_.Find(key);
     if (job.state == State::kReleasing) continue;
-    Fail(job, v1::ATTEMPT_FAILURE_DRAINING, absl::UnavailableError("the worker stops: drain-timeout is over"));
+    Fail(job, Outcome(Cause::kDraining, "the worker stops: drain-timeout is over"));
     Release(job, /*finished=*/false);
   }
 }
@@ -106,7 +106,7 @@ void PrefillEngine::Reserve(Job& job) {
        .on_granted = [this, thread, key] { thread->Post([this, key] { OnGranted(key); }); },
        .on_flushed = [] {},  // it asks for no flush but Commit's
        .on_failed = [this, thread,
-                     key](const absl::Status& why) { thread->Post([this, key, why] { OnHandoffFailed(key, why); }); },
+                     key](const Outcome& why) { thread->Post([this, key, why] { OnHandoffFailed(key, why); }); },
        .on_done = [this, thread, key](
                       const HandoffStats& stats) { thread->Post([this, key, stats] { OnHandedOver(key, stats); }); }});
 }
@@ -185,7 +185,7 @@ void PrefillEngine::RunStep(const std::vector<Share>& plan) {
   if (!status.ok()) {
     for (Job* job : jobs) {
       if (job->state == State::kReleasing) continue;
-      Fail(*job, v1::ATTEMPT_FAILURE_INTERNAL, status);
+      Fail(*job, Outcome(Cause::kInternal, std::string(status.message())));
       Release(*job, /*finished=*/false);
     }
     return;
@@ -227,7 +227,7 @@ void PrefillEngine::OnFirstToken(Job& job, const SampledToken& sampled) {
   finished.mutable_finished()->set_prefill_seconds(absl::ToDoubleSeconds(job.prefill_time));
   finished.mutable_finished()->set_cached_prompt_tokens(job.sequence.cached_tokens());
   job.sink->Write(std::move(finished), /*last=*/true);
-  parts_.metrics->AttemptEnded(job.sequence.attempt(), "finished");
+  parts_.metrics->AttemptEnded(job.sequence.attempt(), Cause::kFinished);
   Release(job, /*finished=*/true);
 }
 
@@ -237,7 +237,7 @@ void PrefillEngine::OnHandedOver(const AttemptKey& key, const HandoffStats& stat
   Job* job = jobs_.Find(key);
   if (job == nullptr || job->state != State::kCommitting) return;
   parts_.metrics->HandedOver(job->sequence.attempt(), stats);
-  parts_.metrics->AttemptEnded(job->sequence.attempt(), "handed_over");
+  parts_.metrics->AttemptEnded(job->sequence.attempt(), Cause::kHandedOver);
   v1::PrefillEvent event;
   v1::HandedOver& done = *event.mutable_handed_over();
   done.set_prefill_seconds(absl::ToDoubleSeconds(job->prefill_time));
@@ -258,25 +258,25 @@ void PrefillEngine::OnHandedOver(const AttemptKey& key, const HandoffStats& stat
   Forget(key);
 }
 
-void PrefillEngine::OnHandoffFailed(const AttemptKey& key, const absl::Status& why) {
+void PrefillEngine::OnHandoffFailed(const AttemptKey& key, const Outcome& why) {
   Job* job = jobs_.Find(key);
   if (job == nullptr || job->state == State::kReleasing) return;
-  const v1::AttemptFailure cause = SendFailureCause(why);
-  // A refusal is a decode worker's answer, not a transfer's fault.
-  if (cause == v1::ATTEMPT_FAILURE_PEER_LOST || cause == v1::ATTEMPT_FAILURE_REVOKED) {
-    parts_.metrics->HandoffFailed(job->sequence.attempt());
-  }
-  Fail(*job, cause, why);
+  if (FailsKvTransfer(why.cause)) parts_.metrics->HandoffFailed(job->sequence.attempt());
+  Fail(*job, why);
   Forget(key);
 }
 
-void PrefillEngine::Fail(Job& job, v1::AttemptFailure cause, const absl::Status& why) {
+void PrefillEngine::Fail(Job& job, const Outcome& why) {
   const AttemptKey& key = job.sequence.key();
   Log(LogLevel::kWarning, "prefill.failed",
-      {{"request", key.request.ToString()}, {"attempt", key.attempt}, {"outcome", CauseName(cause)}, {"status", why}});
-  parts_.metrics->AttemptEnded(job.sequence.attempt(), CauseName(cause));
+      {{"request", key.request.ToString()},
+       {"attempt", key.attempt},
+       {"outcome", Name(why.cause)},
+       {"at_fault", Name(why.at_fault)},
+       {"detail", why.detail}});
+  parts_.metrics->AttemptEnded(job.sequence.attempt(), why.cause);
   v1::PrefillEvent event;
-  FillFailed(cause, why, event.mutable_failed());
+  FillFailed(why, event.mutable_failed());
   job.sink->Write(std::move(event), /*last=*/true);
 }
 

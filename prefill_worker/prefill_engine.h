@@ -80,9 +80,9 @@ class PrefillEngine final : public Engine {
   void OnFirstToken(Job& job, const SampledToken& sampled);
   void OnQueued(const AttemptKey& key);
   void OnGranted(const AttemptKey& key);
-  void OnHandoffFailed(const AttemptKey& key, const absl::Status& why);
+  void OnHandoffFailed(const AttemptKey& key, const Outcome& why);
   void OnHandedOver(const AttemptKey& key, const HandoffStats& stats);
-  void Fail(Job& job, v1::AttemptFailure cause, const absl::Status& why);
+  void Fail(Job& job, const Outcome& why);
   void Release(Job& job, bool finished);
   void Forget(const AttemptKey& attempt_key);
   void PublishLoad();

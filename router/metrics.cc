@@ -145,11 +145,11 @@ void RouterMetrics::Placed(const std::string& model, bool local, uint32_t cached
   families_->expected_cached_tokens.Add({{"model", model}}).Increment(cached_tokens);
 }
 
-void RouterMetrics::AttemptEnded(const std::string& model, AttemptEnd end) {
-  families_->attempts.Add({{"model", model}, {"outcome", std::string(Name(end))}}).Increment();
+void RouterMetrics::AttemptEnded(const std::string& model, Cause cause) {
+  families_->attempts.Add({{"model", model}, {"outcome", std::string(Name(cause))}}).Increment();
 }
 
-void RouterMetrics::Resumed(const std::string& model, AttemptEnd after, absl::Duration pause) {
+void RouterMetrics::Resumed(const std::string& model, Cause after, absl::Duration pause) {
   families_->pause.Add({{"model", model}, {"cause", std::string(Name(after))}}, WaitBuckets().boundaries)
       .Observe(absl::ToDoubleSeconds(pause));
 }

@@ -14,7 +14,7 @@
 #include "baton/v1/inference.pb.h"
 #include "common/metrics.h"
 #include "common/mutex.h"
-#include "router/attempt_end.h"
+#include "common/outcome.h"
 
 namespace baton::router {
 
@@ -33,9 +33,9 @@ class RouterMetrics {
   void RequestEnded(const std::string& model, std::string_view outcome, absl::Duration total);
   // `local`: the decode worker computes the prompt itself. `cached_tokens`: that the worker is thought to have of it.
   void Placed(const std::string& model, bool local, uint32_t cached_tokens);
-  void AttemptEnded(const std::string& model, AttemptEnd end);
+  void AttemptEnded(const std::string& model, Cause cause);
   // Tokens come again after an attempt that ended so.
-  void Resumed(const std::string& model, AttemptEnd after, absl::Duration pause);
+  void Resumed(const std::string& model, Cause after, absl::Duration pause);
   void TokenDisagreement(const std::string& model);
 
   void SetRunningRequests(size_t count);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/outcome_proto.h"
 #include "common/strings.h"
 
 namespace baton::router {
@@ -16,7 +17,7 @@ constexpr absl::Duration kClosingGrace = absl::Seconds(1);
 constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
 constexpr absl::Duration kMaxBackoff = absl::Seconds(1);
 
-bool CountsAsFailure(AttemptEnd end) { return end != AttemptEnd::kPreempted && end != AttemptEnd::kOverloaded; }
+bool FindsNoRoom(const Outcome& outcome) { return NextStepAfter(outcome.cause) == NextStep::kFindRoom; }
 
 void FillTokenBytes(const Tokenizer& tokenizer, v1::TokenLogprobs& logprobs) {
   const auto fill = [&](v1::TokenLogprob& entry) {
@@ -49,12 +50,12 @@ const WorkerKey& RequestMachine::KeyOf(Side side) const {
 
 void RequestMachine::OnCancelled(absl::Time now, const absl::Status& why) {
   if (done() || FinishIfClosing(now)) return;
-  Fail(AttemptEnd::kCancelled, why);
+  Fail(Cause::kCancelled, why);
 }
 
 void RequestMachine::OnDeadline(absl::Time now) {
   if (done() || FinishIfClosing(now)) return;
-  Fail(AttemptEnd::kDeadlineExceeded,
+  Fail(Cause::kDeadlineExceeded,
        absl::DeadlineExceededError(absl::StrCat("deadline exceeded after ", absl::FormatDuration(now - received_),
                                                 " with ", output_.size(), " output tokens sent")));
 }
@@ -240,9 +241,8 @@ void RequestMachine::StopAt(const std::string& stop_string) {
 
 void RequestMachine::Disagree(uint32_t index, TokenId had, TokenId got) {
   actions_.push_back(action::Disagreement{index, had, got});
-  Fail(AttemptEnd::kInternal,
-       absl::InternalError(absl::StrCat("output token ", index, " came as ", had, " and again as ", got,
-                                        ": workers of one numerics id disagree")));
+  Fail(Cause::kInternal, absl::InternalError(absl::StrCat("output token ", index, " came as ", had, " and again as ",
+                                                          got, ": workers of one numerics id disagree")));
 }
 
 // ---------------------------------------------------------------------------------------------- how an attempt ends
@@ -290,75 +290,68 @@ bool RequestMachine::DecodeHasAll() const {
 // Both calls ended well and yet the output is not complete: a worker broke the contract.
 void RequestMachine::CheckStranded(absl::Time now) {
   if (state_ != State::kRunning || !open_.decode_closed || !open_.prefill_closed || successor_) return;
-  EndAttempt(now, AttemptEnd::kInternal,
-             absl::StrCat("both calls ended, but output token ", output_.size(), " never came"), {});
+  EndAttempt(now, Side::kDecode,
+             Outcome(Cause::kInternal, Fault::kNobody,
+                     absl::StrCat("both calls ended, but output token ", output_.size(), " never came")));
 }
 
 void RequestMachine::OnFailed(absl::Time now, Side side, const v1::AttemptFailed& failed) {
-  if (state_ == State::kClosing) return AdvanceClosing(now);
-  const std::string& detail = failed.message();
-  const WorkerKey reporter = KeyOf(side);
-  const WorkerKey other = KeyOf(side == Side::kPrefill ? Side::kDecode : Side::kPrefill);
-  if (side == Side::kPrefill && DecodeHasAll()) {
-    return;  // the decode worker has everything it needs
-  }
-  const AttemptEnd end = EndOf(failed.cause());
-  switch (end) {
-    case AttemptEnd::kInvalid:
-      return Fail(end, absl::InvalidArgumentError(detail));
-    case AttemptEnd::kOverloaded:
-      retry_after_ = absl::Milliseconds(failed.retry_after_ms());
-      return EndAttempt(now, end, detail, {failed.cause() == v1::ATTEMPT_FAILURE_PEER_OVERLOADED ? other : reporter});
-    case AttemptEnd::kPreempted:
-    case AttemptEnd::kRevoked:
-      return EndAttempt(now, end, detail, {});
-    case AttemptEnd::kPeerLost:
-      return EndAttempt(now, end, detail, {other});
-    default:
-      return EndAttempt(now, end, detail, {reporter});
-  }
+  OnEndedBy(now, side, FromProto(failed));
 }
 
 void RequestMachine::OnCallEnded(absl::Time now, Side side, const absl::Status& status) {
-  if (state_ == State::kClosing) return AdvanceClosing(now);
-  if (side == Side::kPrefill && DecodeHasAll()) return;
+  OnEndedBy(now, side, OutcomeOfCall(side, status));
+}
+
+// The only mapping of a call's status: what gRPC, or a worker that did not take the call, says.
+Outcome RequestMachine::OutcomeOfCall(Side side, const absl::Status& status) {
   const std::string detail = status.ok() ? "the call ended without a terminal event" : std::string(status.ToString());
-  const AttemptEnd lost = side == Side::kPrefill ? AttemptEnd::kPrefillLost : AttemptEnd::kDecodeLost;
   switch (status.code()) {
     case absl::StatusCode::kDeadlineExceeded:
-      return OnDeadline(now);
+      return Outcome(Cause::kDeadlineExceeded, detail);
     case absl::StatusCode::kInvalidArgument:
-      return Fail(AttemptEnd::kInvalid, status);
-    case absl::StatusCode::kResourceExhausted:
-      return EndAttempt(now, AttemptEnd::kOverloaded, detail, {KeyOf(side)});
+      return Outcome(Cause::kInvalid, std::string(status.message()));
+    case absl::StatusCode::kResourceExhausted: {
+      Outcome outcome(Cause::kOverloaded, detail);
+      outcome.retry_after = absl::ZeroDuration();  // a status has no hint
+      return outcome;
+    }
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kUnimplemented:
-      return EndAttempt(now, AttemptEnd::kRefused, detail, {KeyOf(side)});
+      return Outcome(Cause::kRefused, detail);
     default:
-      return EndAttempt(now, lost, detail, {KeyOf(side)});
+      return Outcome(side == Side::kPrefill ? Cause::kPrefillLost : Cause::kDecodeLost, detail);
   }
 }
 
-void RequestMachine::EndAttempt(absl::Time now, AttemptEnd end, const std::string& detail,
-                                std::vector<WorkerKey> avoid) {
+void RequestMachine::OnEndedBy(absl::Time now, Side side, const Outcome& outcome) {
+  if (state_ == State::kClosing) return AdvanceClosing(now);
+  if (side == Side::kPrefill && DecodeHasAll()) return;
+  if (NextStepAfter(outcome.cause) != NextStep::kFail) return EndAttempt(now, side, outcome);
+  if (outcome.cause == Cause::kDeadlineExceeded) return OnDeadline(now);
+  Fail(outcome.cause, absl::InvalidArgumentError(outcome.detail));
+}
+
+void RequestMachine::EndAttempt(absl::Time now, Side reporter, Outcome outcome) {
   Close(open_);
-  open_.info.set_ended_by(std::string(Name(end)));
+  open_.info.set_ended_by(std::string(Name(outcome.cause)));
   *finish_.add_attempts() = open_.info;
   std::optional<uint64_t> broken_pair;
-  if (end == AttemptEnd::kPeerLost) broken_pair = open_.placement.pair;
-  actions_.push_back(action::AttemptEnded{open_.number, end, detail, broken_pair});
-  DropSuccessor(AttemptEnd::kCancelled, "the attempt that it was to follow has ended");
-  if (first_token_) paused_since_ = end;
+  if (BreaksPair(outcome)) broken_pair = open_.placement.pair;
+  actions_.push_back(action::AttemptEnded{open_.number, outcome, broken_pair});
+  DropSuccessor(Outcome(Cause::kCancelled, "the attempt that it was to follow has ended"));
+  if (first_token_) paused_since_ = outcome.cause;
 
   early_.clear();
   worker_finished_.reset();
-  last_end_ = end;
-  last_detail_ = detail;
   ++fruitless_;
-  if (CountsAsFailure(end)) ++failures_;
-  avoid_.insert(avoid_.end(), avoid.begin(), avoid.end());
+  if (CountsAsAttempt(outcome.cause)) ++failures_;
+  if (FindsNoRoom(outcome)) retry_after_ = outcome.retry_after;
+  if (AvoidsReporter(outcome)) avoid_.push_back(KeyOf(reporter));
+  if (AvoidsPeer(outcome)) avoid_.push_back(KeyOf(OtherThan(reporter)));
+  last_end_ = std::move(outcome);
   if (!stalled_since_) stalled_since_ = now;
   NextAttempt();
 }
@@ -377,12 +370,12 @@ void RequestMachine::NextAttempt() {
     state_ = State::kDone;
     const std::string which =
         failures_ == 1 ? "1 attempt failed, by " : Concat(failures_, " attempts failed, the last one by ");
-    actions_.push_back(
-        action::Fail{absl::UnavailableError(Concat(which, Name(last_end_), ": ", last_detail_)), absl::ZeroDuration()});
+    actions_.push_back(action::Fail{
+        absl::UnavailableError(Concat(which, Name(last_end_.cause), ": ", last_end_.detail)), absl::ZeroDuration()});
     return;
   }
   // The first second try, and a look for another worker with room, need not wait.
-  if (fruitless_ <= 1 || last_end_ == AttemptEnd::kOverloaded) return Place();
+  if (fruitless_ <= 1 || FindsNoRoom(last_end_)) return Place();
   WaitToPlace();
 }
 
@@ -396,19 +389,19 @@ void RequestMachine::OnPlaced(absl::Time now, PlacementResult result) {
   const bool placed = result.kind == PlacementResult::Kind::kPlaced;
   if (!placed && !stalled_since_) stalled_since_ = now;
   const absl::Duration stalled = stalled_since_ ? now - *stalled_since_ : absl::ZeroDuration();
-  const bool overloaded = result.kind == PlacementResult::Kind::kOnlyAvoided && last_end_ == AttemptEnd::kOverloaded;
+  const bool overloaded = result.kind == PlacementResult::Kind::kOnlyAvoided && FindsNoRoom(last_end_);
   switch (result.kind) {
     case PlacementResult::Kind::kPlaced:
       break;
     case PlacementResult::Kind::kNoneLive:
       // Who has begun may have lost all workers to a network that comes back.
-      if (attempt_ == 0) return Fail(last_end_, absl::UnavailableError(result.detail));
+      if (attempt_ == 0) return Fail(last_end_.cause, absl::UnavailableError(result.detail));
       [[fallthrough]];
     case PlacementResult::Kind::kOnlyAvoided:
     case PlacementResult::Kind::kNoneReady:
       if (overloaded && output_.empty() && stalled >= policy_.overload_wait) return RefuseOverloaded();
       if (!overloaded && stalled >= policy_.placement_wait) {
-        return Fail(last_end_, absl::UnavailableError(result.detail));
+        return Fail(last_end_.cause, absl::UnavailableError(result.detail));
       }
       ++fruitless_;
       avoid_.clear();
@@ -435,8 +428,8 @@ void RequestMachine::WaitToPlace() {
 
 void RequestMachine::RefuseOverloaded() {
   const absl::Duration retry_after = std::max(retry_after_, kMaxBackoff);
-  Fail(AttemptEnd::kOverloaded,
-       absl::ResourceExhaustedError(absl::StrCat("every worker of model ", spec_.model, " is full (", last_detail_,
+  Fail(Cause::kOverloaded,
+       absl::ResourceExhaustedError(absl::StrCat("every worker of model ", spec_.model, " is full (", last_end_.detail,
                                                  "); retry after ", absl::FormatDuration(retry_after))),
        retry_after);
 }
@@ -445,7 +438,7 @@ void RequestMachine::RefuseOverloaded() {
 
 void RequestMachine::BeginClosing(absl::Time now) {
   PromoteSuccessorIfReady();
-  DropSuccessor(AttemptEnd::kCancelled, "the output is complete");
+  DropSuccessor(Outcome(Cause::kCancelled, "the output is complete"));
   // It knows no stop strings either.
   const bool stopped_here = finish_.has_stop_string();
   if (stopped_here && !std::exchange(open_.decode_closed, true)) {
@@ -472,9 +465,9 @@ bool RequestMachine::FinishIfClosing(absl::Time now) {
 
 void RequestMachine::Finish(absl::Time now) {
   state_ = State::kDone;
-  open_.info.set_ended_by(std::string(Name(AttemptEnd::kFinished)));
+  open_.info.set_ended_by(std::string(Name(Cause::kFinished)));
   *finish_.add_attempts() = open_.info;
-  actions_.push_back(action::AttemptEnded{open_.number, AttemptEnd::kFinished, "", std::nullopt});
+  actions_.push_back(action::AttemptEnded{open_.number, Outcome(Cause::kFinished, ""), std::nullopt});
 
   const auto prompt_tokens = static_cast<uint32_t>(spec_.prompt.size());
   v1::Usage& usage = *finish_.mutable_usage();
@@ -492,11 +485,11 @@ void RequestMachine::Finish(absl::Time now) {
   actions_.push_back(action::Finish{std::move(finish_)});
 }
 
-void RequestMachine::Fail(AttemptEnd end, absl::Status status, absl::Duration retry_after) {
+void RequestMachine::Fail(Cause cause, absl::Status status, absl::Duration retry_after) {
   if (state_ == State::kRunning || state_ == State::kClosing) {
     Close(open_);
-    actions_.push_back(action::AttemptEnded{open_.number, end, std::string(status.message()), std::nullopt});
-    DropSuccessor(AttemptEnd::kCancelled, "the request has failed");
+    actions_.push_back(action::AttemptEnded{open_.number, Outcome(cause, std::string(status.message())), std::nullopt});
+    DropSuccessor(Outcome(Cause::kCancelled, "the request has failed"));
   }
   state_ = State::kDone;
   actions_.push_back(action::Fail{std::move(status), retry_after});

@@ -35,7 +35,7 @@
 #include "absl/time/time.h"
 #include "baton/v1/inference.pb.h"
 #include "baton/v1/worker.pb.h"
-#include "router/attempt_end.h"
+#include "common/outcome.h"
 #include "router/placer.h"
 #include "router/request_spec.h"
 #include "router/text_assembler.h"
@@ -81,13 +81,12 @@ struct WakeAfter {  // -> OnWake(wake)
 };
 struct AttemptEnded {
   uint32_t attempt;
-  AttemptEnd end;
-  std::string detail;
-  std::optional<uint64_t> broken_pair;  // its handoff does not work: probe it anew
+  Outcome outcome;
+  std::optional<uint64_t> broken_pair;  // the attempt's pair, if handoffs between the two do not work
 };
 struct Resumed {  // tokens come again after an attempt that had begun to send some
   uint32_t attempt;
-  AttemptEnd end;  // of the attempt before
+  Cause after;  // of the end of the attempt before
   absl::Duration pause;
 };
 struct Disagreement {  // counted; the request fails
@@ -161,6 +160,7 @@ class RequestMachine {
   bool IsOpen(uint32_t attempt) const;
   bool IsSuccessor(uint32_t attempt) const { return successor_ && successor_->number == attempt; }
   const WorkerKey& KeyOf(Side side) const;
+  static Side OtherThan(Side side) { return side == Side::kPrefill ? Side::kDecode : Side::kPrefill; }
 
   // Tokens.
   void OnToken(const v1::TokenEvent& event);
@@ -182,7 +182,12 @@ class RequestMachine {
   bool DecodeHasAll() const;
   void OnFailed(absl::Time now, Side side, const v1::AttemptFailed& failed);
   void OnCallEnded(absl::Time now, Side side, const absl::Status& status);
-  void EndAttempt(absl::Time now, AttemptEnd end, const std::string& detail, std::vector<WorkerKey> avoid);
+  static Outcome OutcomeOfCall(Side side, const absl::Status& status);
+  // The worker of `side` says, or we say of that worker, how the open attempt ended: goes on to the next one if that
+  // can help.
+  void OnEndedBy(absl::Time now, Side side, const Outcome& outcome);
+  // The worker of `reporter` says, or we say of that worker, how the open attempt ended.
+  void EndAttempt(absl::Time now, Side reporter, Outcome outcome);
   void Close(Attempt& attempt);
 
   // Migration.
@@ -194,10 +199,9 @@ class RequestMachine {
   // Once it has the sequence and all tokens before its own are here.
   void PromoteSuccessorIfReady();
   void PromoteSuccessor();
-  void DropSuccessor(AttemptEnd end, const std::string& detail);
+  void DropSuccessor(Outcome outcome);
   // The open attempt goes on as if nothing had been, or ends as well when it has handed over already.
-  void LoseSuccessor(absl::Time now, AttemptEnd end, const std::string& detail, std::vector<WorkerKey> avoid);
-  void LoseSuccessor(absl::Time now, const v1::AttemptFailed& failed);
+  void LoseSuccessor(absl::Time now, Side reporter, const Outcome& outcome);
 
   // How the next one starts.
   void NextAttempt();
@@ -211,7 +215,7 @@ class RequestMachine {
   void Finish(absl::Time now);
   // The output is complete and sent: what is still to come is not worth failing for.
   bool FinishIfClosing(absl::Time now);
-  void Fail(AttemptEnd end, absl::Status status, absl::Duration retry_after = absl::ZeroDuration());
+  void Fail(Cause cause, absl::Status status, absl::Duration retry_after = absl::ZeroDuration());
 
   const RequestSpec& spec_;
   const Tokenizer& tokenizer_;
@@ -233,8 +237,7 @@ class RequestMachine {
   std::vector<TokenId> output_;
 
   // Second tries.
-  AttemptEnd last_end_ = AttemptEnd::kFinished;
-  std::string last_detail_;
+  Outcome last_end_{Cause::kFinished, ""};  // of the attempt before
   int failures_ = 0;
   int fruitless_ = 0;  // attempts and placements in a row without a new token: the backoff grows with them
   std::optional<absl::Time> stalled_since_;  // no worker has worked for the request since
@@ -249,8 +252,8 @@ class RequestMachine {
   bool decode_cached_known_ = false;
   std::optional<absl::Time> first_token_;
   absl::Time last_token_;
-  absl::Duration last_gap_;                 // between the tokens sent last and those before
-  std::optional<AttemptEnd> paused_since_;  // no token has come since an attempt ended so
+  absl::Duration last_gap_;            // between the tokens sent last and those before
+  std::optional<Cause> paused_since_;  // no token has come since an attempt ended so
 };
 
 }  // namespace baton::router

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "common/outcome_proto.h"
 #include "router/request_machine.h"
 
 namespace baton::router {
@@ -75,7 +75,7 @@ void RequestMachine::OnSuccessorDecodeEvent(absl::Time now, const v1::DecodeEven
       return SendReady(now);
     case v1::DecodeEvent::kFailed:
       next.decode_closed = true;
-      return LoseSuccessor(now, event.failed());
+      return LoseSuccessor(now, Side::kDecode, FromProto(event.failed()));
     case v1::DecodeEvent::kMigrated:  // it is told to by no one before it is the open one
     case v1::DecodeEvent::EVENT_NOT_SET:
       return;
@@ -91,7 +91,7 @@ void RequestMachine::OnSuccessorPrefillEvent(absl::Time now, const v1::PrefillEv
   } else if (event.has_failed()) {
     next.prefill_closed = true;
     if (next.decode_started) return;  // it has everything it needs
-    LoseSuccessor(now, event.failed());
+    LoseSuccessor(now, Side::kPrefill, FromProto(event.failed()));
   }
 }
 
@@ -99,27 +99,22 @@ void RequestMachine::OnSuccessorCallEnded(absl::Time now, Side side, const absl:
   Attempt& next = *successor_;
   if (std::exchange(side == Side::kDecode ? next.decode_closed : next.prefill_closed, true)) return;
   if (side == Side::kPrefill && next.decode_started) return;
-  const std::string detail = status.ok() ? "the call ended without a terminal event" : std::string(status.ToString());
-  if (side == Side::kDecode) {
-    LoseSuccessor(now, AttemptEnd::kDecodeLost, detail, {next.placement.decode.key});
-  } else {
-    LoseSuccessor(now, AttemptEnd::kPrefillLost, detail, {});
-  }
+  LoseSuccessor(now, side, OutcomeOfCall(side, status));
 }
 
 void RequestMachine::PromoteSuccessorIfReady() {
   if (!successor_ || !successor_->decode_started || output_.size() < successor_->next_output_index) return;
   PromoteSuccessor();
-  paused_since_ = AttemptEnd::kMigrated;
+  paused_since_ = Cause::kMigrated;
   if (output_.size() > open_.next_output_index) Resume();  // its first tokens left with the other one's last
   if (open_.draining) BeginMigration();
 }
 
 void RequestMachine::PromoteSuccessor() {
   Close(open_);
-  open_.info.set_ended_by(std::string(Name(AttemptEnd::kMigrated)));
+  open_.info.set_ended_by(std::string(Name(Cause::kMigrated)));
   *finish_.add_attempts() = open_.info;
-  actions_.push_back(action::AttemptEnded{open_.number, AttemptEnd::kMigrated, "", std::nullopt});
+  actions_.push_back(action::AttemptEnded{open_.number, Outcome(Cause::kMigrated, ""), std::nullopt});
   open_ = *std::exchange(successor_, std::nullopt);
   avoid_successors_.clear();
   migration_delay_ = absl::ZeroDuration();
@@ -130,36 +125,33 @@ void RequestMachine::OnMigrated(absl::Time now) {
   open_.migrated = true;
   PromoteSuccessorIfReady();
   if (state_ != State::kRunning || successor_ || !open_.migrated) return;
-  EndAttempt(now, AttemptEnd::kRevoked, "its sequence went to an attempt that is not open any more", {});
+  EndAttempt(now, Side::kDecode, Outcome(Cause::kRevoked, "its sequence went to an attempt that is not open any more"));
 }
 
-void RequestMachine::DropSuccessor(AttemptEnd end, const std::string& detail) {
+void RequestMachine::DropSuccessor(Outcome outcome) {
   placing_successor_ = false;
   if (!successor_) return;
   Close(*successor_);
-  actions_.push_back(action::AttemptEnded{successor_->number, end, detail, std::nullopt});
-  // What it said of the output's end was for its own.
+  actions_.push_back(action::AttemptEnded{successor_->number, std::move(outcome), std::nullopt});
+  // What the successor's worker said of the output's end was for that attempt.
   worker_finished_.reset();
   successor_.reset();
 }
 
-void RequestMachine::LoseSuccessor(absl::Time now, AttemptEnd end, const std::string& detail,
-                                   std::vector<WorkerKey> avoid) {
-  if (open_.migrated) {  // there is no other any more
+void RequestMachine::LoseSuccessor(absl::Time now, Side reporter, const Outcome& outcome) {
+  if (outcome.cause == Cause::kDeadlineExceeded) return OnDeadline(now);
+  if (open_.migrated) {  // no other attempt has the sequence any more
     PromoteSuccessor();
-    return EndAttempt(now, end, detail, std::move(avoid));
+    return EndAttempt(now, reporter, outcome);
   }
-  avoid_successors_ = std::move(avoid);
-  DropSuccessor(end, detail);
+  avoid_successors_.clear();
+  // The draining worker stays the same: if handoffs from there fail, another worker has to be the target.
+  const bool target_is_at_fault = reporter == Side::kDecode ? AvoidsReporter(outcome) : AvoidsPeer(outcome);
+  if (target_is_at_fault || BreaksPair(outcome) || NextStepAfter(outcome.cause) == NextStep::kFail) {
+    avoid_successors_.push_back(successor_->placement.decode.key);
+  }
+  DropSuccessor(outcome);
   RetryMigration();
-}
-
-// The draining worker speaks of the other one's refusals, too.
-void RequestMachine::LoseSuccessor(absl::Time now, const v1::AttemptFailed& failed) {
-  const AttemptEnd end = EndOf(failed.cause());
-  std::vector<WorkerKey> avoid;
-  if (end != AttemptEnd::kRevoked && end != AttemptEnd::kPreempted) avoid.push_back(successor_->placement.decode.key);
-  LoseSuccessor(now, end, failed.message(), std::move(avoid));
 }
 
 }  // namespace baton::router

@@ -251,15 +251,16 @@ void RequestRun::Do(action::WakeAfter& wake) {
 }
 
 void RequestRun::Do(action::AttemptEnded& ended) {
-  const bool is_expected =
-      ended.end == AttemptEnd::kFinished || ended.end == AttemptEnd::kMigrated || ended.end == AttemptEnd::kCancelled;
+  const Outcome& outcome = ended.outcome;
+  const bool is_expected = NextStepAfter(outcome.cause) == NextStep::kDone || outcome.cause == Cause::kCancelled;
   Log(is_expected ? LogLevel::kDebug : LogLevel::kWarning, "attempt.ended",
       {{"request", options_.id.ToString()},
        {"attempt", ended.attempt},
-       {"outcome", Name(ended.end)},
-       {"detail", ended.detail}});
-  if (ended.broken_pair) options_.placer->PairBroken(*ended.broken_pair, ended.detail);
-  if (options_.metrics != nullptr) options_.metrics->AttemptEnded(options_.spec.model, ended.end);
+       {"outcome", Name(outcome.cause)},
+       {"at_fault", Name(outcome.at_fault)},
+       {"detail", outcome.detail}});
+  if (ended.broken_pair) options_.placer->PairBroken(*ended.broken_pair, outcome.detail);
+  if (options_.metrics != nullptr) options_.metrics->AttemptEnded(options_.spec.model, outcome.cause);
   calls_.erase(ended.attempt);  // its calls have ended or been cancelled
 }
 
@@ -267,9 +268,9 @@ void RequestRun::Do(action::Resumed& resumed) {
   Log(LogLevel::kDebug, "request.resumed",
       {{"request", options_.id.ToString()},
        {"attempt", resumed.attempt},
-       {"after", Name(resumed.end)},
+       {"after", Name(resumed.after)},
        {"pause", resumed.pause}});
-  if (options_.metrics != nullptr) options_.metrics->Resumed(options_.spec.model, resumed.end, resumed.pause);
+  if (options_.metrics != nullptr) options_.metrics->Resumed(options_.spec.model, resumed.after, resumed.pause);
 }
 
 void RequestRun::Do(action::Disagreement& disagreement) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -11,27 +12,31 @@
 
 namespace baton {
 
-// Refuses a call. What another worker might do, or what can never be done, is an AttemptFailed event, so that the
-// router can tell it from a lost worker; FAILED_PRECONDITION (the two disagree on protocol, model or numerics) is the
-// call's status.
+// The outcome of a call that this worker turned down with `why`: what Admission, ParseAttempt and
+// HandoffReceiver::OpenAttempt say.
+inline Outcome OutcomeOfRefusal(const absl::Status& why) {
+  const std::string detail(why.message());
+  switch (why.code()) {
+    case absl::StatusCode::kResourceExhausted:
+      return Outcome(Cause::kOverloaded, detail);
+    case absl::StatusCode::kUnavailable:
+      return Outcome(Cause::kDraining, detail);
+    case absl::StatusCode::kFailedPrecondition:
+      return Outcome(Cause::kRefused, detail);
+    default:
+      return Outcome(Cause::kInvalid, detail);
+  }
+}
+
+// Refuses a call with an AttemptFailed event, so that the router can tell the refusal from a lost worker. If the two
+// disagree on protocol, model or numerics (FAILED_PRECONDITION), the refusal is the call's status.
 template <typename Event>
 grpc::ServerWriteReactor<Event>* Refuse(const absl::Status& why) {
-  v1::AttemptFailure cause = v1::ATTEMPT_FAILURE_INVALID;
-  switch (why.code()) {
-    case absl::StatusCode::kFailedPrecondition:
-      return RefuseStream<Event>(ToGrpc(why));
-    case absl::StatusCode::kResourceExhausted:
-      cause = v1::ATTEMPT_FAILURE_OVERLOADED;
-      break;
-    case absl::StatusCode::kUnavailable:
-      cause = v1::ATTEMPT_FAILURE_DRAINING;
-      break;
-    default:
-      break;
-  }
+  const Outcome outcome = OutcomeOfRefusal(why);
+  if (outcome.cause == Cause::kRefused) return RefuseStream<Event>(ToGrpc(why));
   auto stream = std::make_shared<EventStream<Event>>();
   Event event;
-  FillFailed(cause, why, event.mutable_failed());
+  FillFailed(outcome, event.mutable_failed());
   stream->Write(std::move(event), /*last=*/true);
   return EventStream<Event>::Serve(stream, [] {});
 }

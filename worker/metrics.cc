@@ -121,8 +121,8 @@ void WorkerMetrics::HandedOver(const Attempt& attempt, const HandoffStats& stats
 
 void WorkerMetrics::HandoffFailed(const Attempt& attempt) { Count(attempt, kv_transfer_failures_, 1); }
 
-void WorkerMetrics::AttemptEnded(const Attempt& attempt, const std::string& outcome) {
-  (attempt.is_probe ? probes_ : attempts_).Add({{"outcome", outcome}}).Increment();
+void WorkerMetrics::AttemptEnded(const Attempt& attempt, Cause cause) {
+  (attempt.is_probe ? probes_ : attempts_).Add({{"outcome", std::string(Name(cause))}}).Increment();
 }
 
 void WorkerMetrics::StepDone(const std::vector<StepEntry>& entries, absl::Duration duration) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/outcome.h"
 #include "engine/kv/page_pool.h"
 #include "kvtransfer/endpoints/endpoints.h"
 #include "worker/attempt.h"
@@ -40,7 +41,7 @@ class WorkerMetrics {
   void HandedOver(const Attempt& attempt, const HandoffStats& stats);
   // Cut off or lost. A refusal is an answer, not a failure.
   void HandoffFailed(const Attempt& attempt);
-  void AttemptEnded(const Attempt& attempt, const std::string& outcome);
+  void AttemptEnded(const Attempt& attempt, Cause cause);
 
   // A step that holds nothing but probes counts for nothing.
   void StepDone(const std::vector<StepEntry>& entries, absl::Duration duration);

@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/ids.h"
+#include "common/outcome.h"
 #include "engine/kv/page_hash.h"
 #include "engine/kv/page_pool.h"
 #include "engine/types.h"
@@ -64,7 +65,7 @@ class HandoffReceiver {
     // The pages are complete; the receiver has sent Committed. The sequence holds a batch slot until CloseAttempt.
     std::function<void(ReceivedSequence)> on_received;
     // The attempt will not be received: refused, cancelled by the writer, writer lost, commit mismatch.
-    std::function<void(AttemptKey, absl::Status)> on_failed;
+    std::function<void(AttemptKey, Outcome)> on_failed;
     // The writer finished the request itself (Aborted(finished)); everything is released.
     std::function<void(AttemptKey)> on_finished_by_writer;
     // What local sequences wait for may have changed: pages are in quarantine, or back; Load::queued_first is over. May
@@ -136,7 +137,7 @@ class HandoffSender {
     std::function<void()> on_granted;
     std::function<void()> on_flushed;  // the answer to Flush
     // Refused, revoked, peer lost or the pair does not fit. Local pages are no longer read: they may be given back.
-    std::function<void(absl::Status)> on_failed;
+    std::function<void(Outcome)> on_failed;
     // Committed: the decode worker owns the sequence now.
     std::function<void(HandoffStats)> on_done;
   };
@@ -146,8 +147,8 @@ class HandoffSender {
   virtual ~HandoffSender() = default;
 
   // Connects to the target if need be and reserves pages for `tokens` tokens. An attempt is reserved for once: the same
-  // or an older attempt of a request fails with FAILED_PRECONDITION, a target that is silent or does not answer with
-  // UNAVAILABLE, more hashes than fit into a message with INVALID_ARGUMENT.
+  // or an older attempt of a request fails as revoked, a target that is silent or does not answer as peer_lost, more
+  // hashes than fit into a message as too_large.
   virtual void Reserve(const AttemptKey& key, const HandoffTarget& target, int tokens, std::vector<PageHash> hashes,
                        Events events) = 0;
 

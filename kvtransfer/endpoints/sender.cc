@@ -35,11 +35,6 @@ namespace {
 
 using handoff::Writer;
 
-// Whatever it is, it is the pair's fault and not the request's.
-absl::Status DecodeLost(const absl::Status& why) {
-  return absl::UnavailableError(absl::StrCat("the decode worker is lost: ", why.message()));
-}
-
 class SenderEndpoint final : public HandoffSender, public TransportEvents {
  public:
   SenderEndpoint(const HandoffIdentity& identity, const SenderOptions& options, Transport* transport, PagePool* pool)
@@ -90,18 +85,20 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
   };
   using Handoffs = absl::flat_hash_map<AttemptKey, std::unique_ptr<Handoff>>;
 
-  absl::Status Admit(const handoff::Reserve& reservation, const TargetKey& target)
+  // Why the handoff cannot begin, if so.
+  std::optional<Outcome> Admit(const handoff::Reserve& reservation, const TargetKey& target)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Connect(const TargetKey& target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnConnected(const TargetKey& target, const absl::StatusOr<PeerId>& peer);
   void OnWelcome(Connections::iterator it, const handoff::Welcome& welcome, Callbacks* callbacks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // FAILED_PRECONDITION if the two do not fit together, UNAVAILABLE if another worker answers.
   absl::Status CheckWelcome(const TargetKey& target, const handoff::Welcome& welcome) const;
   void OnFlushed(const AttemptKey& key, const absl::Status& status);
   Connections::iterator FindConnection(PeerId peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Fails what waits for the connection and forgets it. What began on it ends when its peer is given up or revoked.
-  void DropConnection(Connections::iterator it, PeerState state, const absl::Status& why, Callbacks* callbacks)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropConnection(Connections::iterator it, PeerState state, const absl::Status& why, Callbacks* callbacks,
+                      Cause cause = Cause::kPeerLost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Feeds the machine and carries out what it says. The handoff is gone afterwards if it has ended.
   void Tell(const AttemptKey& key, const Writer::Event& event, Callbacks* callbacks)
@@ -135,8 +132,8 @@ void SenderEndpoint::Reserve(const AttemptKey& key, const HandoffTarget& target,
   const TargetKey target_key(target.worker_id, target.epoch, target.address);
   handoff::Reserve reservation{key, tokens, std::move(hashes)};
   MutexLock lock(mutex_);
-  if (absl::Status status = Admit(reservation, target_key); !status.ok()) {
-    transport_->Post(absl::ZeroDuration(), [fail = std::move(events.on_failed), status] { fail(status); });
+  if (const std::optional<Outcome> why = Admit(reservation, target_key)) {
+    transport_->Post(absl::ZeroDuration(), [fail = std::move(events.on_failed), why = *why] { fail(why); });
     return;
   }
   auto handoff = std::make_unique<Handoff>();
@@ -153,26 +150,26 @@ void SenderEndpoint::Reserve(const AttemptKey& key, const HandoffTarget& target,
   }
 }
 
-absl::Status SenderEndpoint::Admit(const handoff::Reserve& reservation, const TargetKey& target) {
+std::optional<Outcome> SenderEndpoint::Admit(const handoff::Reserve& reservation, const TargetKey& target) {
   if (reservation.tokens < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(reservation.tokens, " tokens to hand over"));
+    return Outcome(Cause::kInternal, absl::StrCat(reservation.tokens, " tokens to hand over, expected at least 1"));
   }
   // The transport would give the peer up for it, and with it all other handoffs.
   const size_t bytes = handoff::Encode(reservation).size();
   if (const size_t limit = transport_->max_message_bytes(); bytes > limit) {
-    return absl::InvalidArgumentError(absl::StrCat("the reservation of ", reservation.tokens, " tokens, with ",
-                                                   reservation.page_hashes.size(), " page hashes, is ", bytes,
-                                                   " bytes long, the limit is ", limit));
+    return Outcome(Cause::kTooLarge, absl::StrCat("the reservation of ", reservation.tokens, " tokens, with ",
+                                                  reservation.page_hashes.size(), " page hashes, is ", bytes,
+                                                  " bytes long, the limit is ", limit));
   }
   if (!seen_.Admit(reservation.key)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("attempt ", reservation.key.ToString(), " or a later one was handed over before"));
+    return Outcome(Cause::kRevoked,
+                   absl::StrCat("attempt ", reservation.key.ToString(), " or a later one was handed over before"));
   }
   const auto it = connections_.find(target);
   if (it != connections_.end() && it->second.silent) {
-    return absl::UnavailableError(absl::StrCat("decode worker ", std::get<0>(target), " is silent"));
+    return Outcome(Cause::kPeerLost, absl::StrCat("decode worker ", std::get<0>(target), " is silent"));
   }
-  return absl::OkStatus();
+  return std::nullopt;
 }
 
 void SenderEndpoint::PutLayer(const AttemptKey& key, int layer, int first_page, std::span<const PageId> pages) {
@@ -203,8 +200,7 @@ void SenderEndpoint::Abort(const AttemptKey& key, bool finished, std::function<v
       callbacks.push_back(std::move(released));
     } else {
       it->second->released.push_back(std::move(released));
-      Tell(key, Writer::Abort{finished ? handoff::AbortReason::kFinished : handoff::AbortReason::kCancelled},
-           &callbacks);
+      Tell(key, Writer::Abort{finished ? Cause::kFinished : Cause::kCancelled}, &callbacks);
     }
   }
   Run(callbacks);
@@ -246,7 +242,8 @@ void SenderEndpoint::OnConnected(const TargetKey& target, const absl::StatusOr<P
 
 void SenderEndpoint::OnWelcome(Connections::iterator it, const handoff::Welcome& welcome, Callbacks* callbacks) {
   if (absl::Status status = CheckWelcome(it->first, welcome); !status.ok()) {
-    DropConnection(it, PeerState::kGivenUp, status, callbacks);
+    const Cause cause = absl::IsFailedPrecondition(status) ? Cause::kPairMismatch : Cause::kPeerLost;
+    DropConnection(it, PeerState::kGivenUp, status, callbacks, cause);
     return;
   }
   callbacks->push_back([worker = std::get<0>(it->first), path = transport_->PathName(it->second.peer)] {
@@ -282,20 +279,19 @@ SenderEndpoint::Connections::iterator SenderEndpoint::FindConnection(PeerId peer
 }
 
 void SenderEndpoint::DropConnection(Connections::iterator it, PeerState state, const absl::Status& why,
-                                    Callbacks* callbacks) {
+                                    Callbacks* callbacks, Cause cause) {
   if (it->second.state != Connection::State::kConnecting) transport_->Disconnect(it->second.peer);
   const bool was_ready = it->second.state == Connection::State::kReady;
   callbacks->push_back([worker = std::get<0>(it->first), address = std::get<2>(it->first), was_ready, state, why] {
     if (was_ready) return LogPeerState(worker, state, why);
     Log(LogLevel::kWarning, "peer.not_connected", {{"peer", worker}, {"address", address}, {"status", why}});
   });
-  // Whatever it is, it is this pair's fault and not the request's.
-  const absl::Status status = absl::UnavailableError(
-      absl::StrCat("decode worker ", std::get<0>(it->first), " at ", std::get<2>(it->first), ": ", why.message()));
+  const Outcome outcome(cause, absl::StrCat("decode worker ", std::get<0>(it->first), " at ", std::get<2>(it->first),
+                                            ": ", why.message()));
   for (auto handoff = handoffs_.begin(); handoff != handoffs_.end();) {
     const auto current = handoff++;
     if (current->second->writer || current->second->target != it->first) continue;
-    callbacks->push_back([fail = std::move(current->second->events.on_failed), status] { fail(status); });
+    callbacks->push_back([fail = std::move(current->second->events.on_failed), outcome] { fail(outcome); });
     handoffs_.erase(current);
   }
   connections_.erase(it);
@@ -344,8 +340,8 @@ void SenderEndpoint::OnPeerState(PeerId peer, PeerState state, const absl::Statu
         callbacks.push_back([worker = std::get<0>(it->first), state, why] { LogPeerState(worker, state, why); });
       }
     }
-    if (state == PeerState::kGivenUp) TellAllOf(peer, Writer::PeerGivenUp{DecodeLost(why)}, &callbacks);
-    if (state == PeerState::kRevoked) TellAllOf(peer, Writer::PeerRevoked{DecodeLost(why)}, &callbacks);
+    if (state == PeerState::kGivenUp) TellAllOf(peer, Writer::PeerGivenUp{why}, &callbacks);
+    if (state == PeerState::kRevoked) TellAllOf(peer, Writer::PeerRevoked{why}, &callbacks);
   }
   Run(callbacks);
 }
@@ -362,7 +358,7 @@ void SenderEndpoint::OnFlushed(const AttemptKey& key, const absl::Status& status
   if (status.ok()) {
     TellAndRun(key, Writer::FlushDone{});
   } else {
-    TellAndRun(key, Writer::FlushFailed{DecodeLost(status)});
+    TellAndRun(key, Writer::FlushFailed{status});
   }
 }
 

@@ -1,5 +1,7 @@
 #include "kvtransfer/handoff/messages.h"
 
+#include "common/strings.h"
+
 namespace baton::handoff {
 namespace {
 
@@ -13,36 +15,30 @@ uint64_t Mix(uint64_t x) {
 
 }  // namespace
 
-const char* Name(RefuseReason reason) {
-  switch (reason) {
-    case RefuseReason::kUnknownAttempt:
-      return "unknown attempt";
-    case RefuseReason::kTooLarge:
-      return "too large";
-    case RefuseReason::kDraining:
-      return "draining";
-    case RefuseReason::kQueueFull:
-      return "queue full";
-  }
-  return "?";
-}
-
-const char* Name(AbortReason reason) {
-  switch (reason) {
-    case AbortReason::kFinished:
-      return "finished";
-    case AbortReason::kCancelled:
-      return "cancelled";
-    case AbortReason::kRevoked:
-      return "revoked";
-    case AbortReason::kFailed:
-      return "failed";
-  }
-  return "?";
-}
-
 const AttemptKey& KeyOf(const Message& message) {
   return std::visit([](const auto& m) -> const AttemptKey& { return m.key; }, message);
+}
+
+Outcome OutcomeOf(const Refused& refused) {
+  Outcome outcome = FromPeer(Outcome(refused.cause, Concat("reservation refused, ", Name(refused.cause),
+                                                           refused.detail.empty() ? "" : ": ", refused.detail)));
+  outcome.retry_after = refused.retry_after;
+  return outcome;
+}
+
+Outcome OutcomeOf(const Committed& committed) {
+  Outcome outcome =
+      FromPeer(Outcome(committed.cause, Concat("the decode worker dropped the sequence: ", committed.error)));
+  // The puts and the grant do not match: the message does not tell which side is wrong.
+  if (committed.cause == Cause::kInternal) outcome.at_fault = Fault::kPair;
+  return outcome;
+}
+
+Outcome OutcomeOf(const Aborted& aborted) {
+  Outcome outcome = FromPeer(Outcome(aborted.cause, Concat("the writer aborted: ", Name(aborted.cause))));
+  // The writer could not use the grant: the message does not tell which side is wrong.
+  if (aborted.cause == Cause::kInternal) outcome.at_fault = Fault::kPair;
+  return outcome;
 }
 
 StreamId StreamOf(const AttemptKey& key) { return Mix(Mix(Mix(key.request.high) ^ key.request.low) ^ key.attempt); }

@@ -20,7 +20,9 @@
 #include <variant>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "common/ids.h"
+#include "common/outcome.h"
 #include "engine/kv/page_hash.h"
 #include "engine/types.h"
 #include "kvtransfer/peer.h"
@@ -46,13 +48,11 @@ struct Granted {
   bool operator==(const Granted&) const = default;
 };
 
-enum class RefuseReason : uint8_t { kUnknownAttempt, kTooLarge, kDraining, kQueueFull };
-const char* Name(RefuseReason reason);
-
 struct Refused {
   AttemptKey key;
-  RefuseReason reason = RefuseReason::kUnknownAttempt;
+  Cause cause = Cause::kUnknownAttempt;
   std::string detail;
+  absl::Duration retry_after = absl::ZeroDuration();  // zero: no hint
   bool operator==(const Refused&) const = default;
 };
 
@@ -71,7 +71,8 @@ struct Commit {
 
 struct Committed {
   AttemptKey key;
-  std::string error;  // empty: received
+  std::string error;               // empty: received
+  Cause cause = Cause::kInternal;  // of an error
   bool operator==(const Committed&) const = default;
 };
 
@@ -80,23 +81,23 @@ struct Revoke {
   bool operator==(const Revoke&) const = default;
 };
 
-enum class AbortReason : uint8_t {
-  kFinished,   // the first token already finished the request
-  kCancelled,  // the writer's side gave up
-  kRevoked,    // the answer to Revoke
-  kFailed,     // the writer could not use the grant
-};
-const char* Name(AbortReason reason);
-
+// kFinished: the first token already finished the request. kCancelled: the writer's side gave up. kRevoked: the answer
+// to Revoke. kPeerLost: the writer took the receiver for lost. kInternal: the writer could not use the grant.
 struct Aborted {
   AttemptKey key;
-  AbortReason reason = AbortReason::kCancelled;
+  Cause cause = Cause::kCancelled;
   bool operator==(const Aborted&) const = default;
 };
 
 using Message = std::variant<Reserve, Queued, Granted, Refused, CancelReserve, Commit, Committed, Revoke, Aborted>;
 
 const AttemptKey& KeyOf(const Message& message);
+
+// What a message that ends a handoff means for who receives the message, from the point of view of that side.
+// `committed.error` is not empty.
+Outcome OutcomeOf(const Refused& refused);
+Outcome OutcomeOf(const Committed& committed);
+Outcome OutcomeOf(const Aborted& aborted);
 
 // The stream of a handoff's puts. Both sides derive it from the key, so that it needs no message; request ids are
 // random, so that two handoffs of one peer do not meet in 64 bits.

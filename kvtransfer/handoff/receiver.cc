@@ -8,8 +8,8 @@
 namespace baton::handoff {
 namespace {
 
-absl::Status WriterLost(const absl::Status& why) {
-  return absl::UnavailableError(absl::StrCat("the writer is lost: ", why.message()));
+Outcome WriterLost(const absl::Status& why) {
+  return Outcome(Cause::kPeerLost, absl::StrCat("the writer is lost: ", why.message()));
 }
 
 }  // namespace
@@ -45,8 +45,7 @@ void Receiver::Handle(const Close& close, PageSource& pages, Actions* out) {
       Erase(it);
       break;
     case State::kQueued:
-      out->emplace_back(
-          Send{it->second.peer, Refused{close.key, RefuseReason::kUnknownAttempt, "the attempt was closed"}});
+      out->emplace_back(Send{it->second.peer, Refused{close.key, Cause::kRevoked, "the attempt was closed"}});
       Erase(it);
       break;
     case State::kGranted:
@@ -92,7 +91,7 @@ void Receiver::Receive(PeerId peer, const Reserve& reserve, PageSource& pages, A
   const auto it = attempts_.find(reserve.key);
   if (it != attempts_.end() && it->second.state != State::kOpen && it->second.peer == peer) return;  // said twice
   if (it == attempts_.end() || it->second.state != State::kOpen) {
-    out->emplace_back(Send{peer, Refused{reserve.key, RefuseReason::kUnknownAttempt, "the attempt is not open"}});
+    out->emplace_back(Send{peer, Refused{reserve.key, Cause::kUnknownAttempt, "the attempt is not open"}});
     return;
   }
   it->second.peer = peer;
@@ -101,17 +100,16 @@ void Receiver::Receive(PeerId peer, const Reserve& reserve, PageSource& pages, A
   const size_t full_pages = size_t(reserve.tokens) / size_t(config_.page_tokens);
   if (it->second.page_hashes.size() > full_pages) it->second.page_hashes.resize(full_pages);
   if (draining_) {
-    return Refuse(it, RefuseReason::kDraining, absl::UnavailableError("the decode worker is draining"), out);
+    return Refuse(it, Outcome(Cause::kDraining, "the decode worker is draining"), out);
   }
   if (const int64_t needed = PagesNeeded(reserve.tokens); needed > int64_t{config_.pages_total}) {
-    return Refuse(it, RefuseReason::kTooLarge,
-                  absl::InvalidArgumentError(
-                      absl::StrCat(reserve.tokens, " tokens need ", needed, " pages, there are ", config_.pages_total)),
+    return Refuse(it,
+                  Outcome(Cause::kTooLarge, absl::StrCat(reserve.tokens, " tokens need ", needed, " pages, there are ",
+                                                         config_.pages_total)),
                   out);
   }
   if (int(fifo_.size()) >= config_.max_queue) {
-    return Refuse(it, RefuseReason::kQueueFull,
-                  absl::ResourceExhaustedError(absl::StrCat(fifo_.size(), " reservations wait, the limit")), out);
+    return Refuse(it, Outcome(Cause::kOverloaded, absl::StrCat(fifo_.size(), " reservations wait, the limit")), out);
   }
   it->second.state = State::kQueued;
   fifo_.push_back(reserve.key);
@@ -124,19 +122,19 @@ void Receiver::Receive(PeerId peer, const CancelReserve& cancel, PageSource&, Ac
   // A grant that crossed with this message is given back by Aborted: only that is a fence.
   if (it == attempts_.end() || it->second.state != State::kQueued) return;
   Erase(it);
-  out->emplace_back(Failed{cancel.key, absl::CancelledError("the writer withdrew its reservation")});
+  out->emplace_back(Failed{cancel.key, Outcome(Cause::kCancelled, "the writer withdrew its reservation")});
 }
 
 void Receiver::Receive(PeerId peer, const Commit& commit, PageSource& pages, Actions* out) {
   const auto it = FindReserved(commit.key, peer);
   if (it == attempts_.end() || !Holds(it->second)) {
-    out->emplace_back(Send{peer, Committed{commit.key, "nothing is granted"}});
+    out->emplace_back(Send{peer, Committed{commit.key, "nothing is granted", Cause::kUnknownAttempt}});
     return;
   }
   Attempt& attempt = it->second;
   const bool revoking = attempt.state == State::kRevoking;
   const std::string error = revoking ? "revoked" : CommitError(attempt, commit);
-  out->emplace_back(Send{peer, Committed{commit.key, error}});
+  out->emplace_back(Send{peer, Committed{commit.key, error, revoking ? Cause::kRevoked : Cause::kInternal}});
   if (error.empty()) {
     attempt.state = State::kReceived;
     streams_.erase(StreamOf(commit.key));
@@ -147,7 +145,7 @@ void Receiver::Receive(PeerId peer, const Commit& commit, PageSource& pages, Act
   }
   pages.Release(attempt.granted.pages);
   Erase(it);
-  if (!revoking) out->emplace_back(Failed{commit.key, absl::DataLossError(error)});
+  if (!revoking) out->emplace_back(Failed{commit.key, Outcome(Cause::kInternal, Fault::kPair, error)});
 }
 
 void Receiver::Receive(PeerId peer, const Aborted& aborted, PageSource& pages, Actions* out) {
@@ -157,11 +155,10 @@ void Receiver::Receive(PeerId peer, const Aborted& aborted, PageSource& pages, A
   if (Holds(it->second)) pages.Release(it->second.granted.pages);
   Erase(it);
   if (revoking) return;
-  if (aborted.reason == AbortReason::kFinished) {
+  if (aborted.cause == Cause::kFinished) {
     out->emplace_back(FinishedByWriter{aborted.key});
   } else {
-    out->emplace_back(
-        Failed{aborted.key, absl::CancelledError(absl::StrCat("the writer aborted: ", Name(aborted.reason)))});
+    out->emplace_back(Failed{aborted.key, OutcomeOf(aborted)});
   }
 }
 
@@ -191,9 +188,9 @@ Receiver::Attempts::iterator Receiver::Erase(Attempts::iterator it) {
   return attempts_.erase(it);
 }
 
-void Receiver::Refuse(Attempts::iterator it, RefuseReason reason, absl::Status why, Actions* out) {
+void Receiver::Refuse(Attempts::iterator it, Outcome why, Actions* out) {
   const AttemptKey key = it->first;
-  out->emplace_back(Send{it->second.peer, Refused{key, reason, std::string(why.message())}});
+  out->emplace_back(Send{it->second.peer, Refused{key, why.cause, why.detail, why.retry_after}});
   Erase(it);
   out->emplace_back(Failed{key, std::move(why)});
 }
@@ -277,8 +274,8 @@ void Receiver::RefuseUnservable(Actions* out) {
     const auto it = attempts_.find(key);
     if (PagesNeeded(it->second.tokens) <= usable) continue;
     Refuse(
-        it, RefuseReason::kQueueFull,
-        absl::ResourceExhaustedError(absl::StrCat(PagesNeeded(it->second.tokens), " pages are needed, ", held, " of ",
+        it,
+        Outcome(Cause::kQuarantined, absl::StrCat(PagesNeeded(it->second.tokens), " pages are needed, ", held, " of ",
                                                   config_.pages_total, " are granted to workers that are silent")),
         out);
   }

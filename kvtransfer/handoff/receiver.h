@@ -37,6 +37,7 @@
 
 #include "absl/status/status.h"
 #include "common/ids.h"
+#include "common/outcome.h"
 #include "engine/types.h"
 #include "kvtransfer/handoff/messages.h"
 #include "kvtransfer/handoff/page_source.h"
@@ -99,7 +100,7 @@ class Receiver {
   };
   struct Failed {
     AttemptKey key;
-    absl::Status why;
+    Outcome why;
   };
   struct FinishedByWriter {
     AttemptKey key;
@@ -179,7 +180,7 @@ class Receiver {
   // The attempt if it is reserved by `peer`, else end().
   Attempts::iterator FindReserved(const AttemptKey& key, PeerId peer);
   Attempts::iterator Erase(Attempts::iterator it);
-  void Refuse(Attempts::iterator it, RefuseReason reason, absl::Status why, Actions* out);
+  void Refuse(Attempts::iterator it, Outcome why, Actions* out);
   void SetSilent(PeerId peer, bool silent, PageSource& pages);
   // Ends its attempts; what it was granted stays revoking.
   void GiveUp(PeerId peer, const absl::Status& why, PageSource& pages, Actions* out);

@@ -4,27 +4,14 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace baton::handoff {
 namespace {
 
-absl::Status StatusOf(const Refused& refused) {
-  const std::string text =
-      absl::StrCat("reservation refused, ", Name(refused.reason), refused.detail.empty() ? "" : ": ", refused.detail);
-  switch (refused.reason) {
-    case RefuseReason::kTooLarge:
-      return absl::InvalidArgumentError(text);
-    case RefuseReason::kQueueFull:
-      return absl::ResourceExhaustedError(text);
-    case RefuseReason::kDraining:
-      return absl::UnavailableError(text);
-    case RefuseReason::kUnknownAttempt:
-      return absl::FailedPreconditionError(text);
-  }
-  return absl::InternalError(text);
+Outcome DecodeLost(absl::string_view why) {
+  return Outcome(Cause::kPeerLost, absl::StrCat("the decode worker is lost: ", why));
 }
-
-absl::Status RevokedStatus() { return absl::CancelledError("the decode worker revoked the grant"); }
 
 }  // namespace
 
@@ -37,7 +24,7 @@ std::vector<Writer::Action> Writer::On(const Event& event) {
 std::optional<Message> Writer::AnswerToUnknown(const Message& message) {
   // Nothing was put under a grant that no handoff saw, so this is a fence. All other answers are to messages we sent
   // and need none.
-  if (const auto* granted = std::get_if<Granted>(&message)) return Aborted{granted->key, AbortReason::kCancelled};
+  if (const auto* granted = std::get_if<Granted>(&message)) return Aborted{granted->key, Cause::kCancelled};
   return std::nullopt;
 }
 
@@ -65,8 +52,8 @@ void Writer::Receive(const Queued&, Actions* out) {
 void Writer::Receive(const Granted& granted, Actions* out) {
   if (!Waiting()) return;
   if (absl::Status status = CheckGrant(granted); !status.ok()) {
-    out->emplace_back(Send{Aborted{key(), AbortReason::kFailed}});
-    End(Fail{std::move(status)}, out);
+    out->emplace_back(Send{Aborted{key(), Cause::kInternal}});
+    End(Fail{Outcome(Cause::kInternal, Fault::kPair, std::string(status.message()))}, out);
     return;
   }
   state_ = State::kGranted;
@@ -101,7 +88,7 @@ absl::Status Writer::CheckGrant(const Granted& granted) const {
 }
 
 void Writer::Receive(const Refused& refused, Actions* out) {
-  if (Waiting()) End(Fail{StatusOf(refused)}, out);
+  if (Waiting()) End(Fail{OutcomeOf(refused)}, out);
 }
 
 void Writer::Receive(const Committed& committed, Actions* out) {
@@ -109,26 +96,27 @@ void Writer::Receive(const Committed& committed, Actions* out) {
   if (committed.error.empty()) {
     End(Finish{}, out);
   } else {
-    End(Fail{absl::AbortedError(absl::StrCat("the decode worker dropped the sequence: ", committed.error))}, out);
+    End(Fail{OutcomeOf(committed)}, out);
   }
 }
 
 void Writer::Receive(const Revoke&, Actions* out) {
   if (Waiting() || state_ == State::kFlushed) {  // no put is under way
-    out->emplace_back(Send{Aborted{key(), AbortReason::kRevoked}});
-    End(Fail{RevokedStatus()}, out);
+    abort_cause_ = Cause::kRevoked;
+    out->emplace_back(Send{Aborted{key(), abort_cause_}});
+    End(Fail{WhyAborted()}, out);
   } else {
-    FlushAndAbort(AbortReason::kRevoked, out);
+    FlushAndAbort(Cause::kRevoked, out);
   }
   // While committing, the answer to Commit is under way.
 }
 
-void Writer::FlushAndAbort(AbortReason reason, Actions* out) {
+void Writer::FlushAndAbort(Cause cause, Actions* out) {
   if (state_ == State::kGranted) {
-    StartFlush(reason, out);
+    StartFlush(cause, out);
   } else if (state_ == State::kFlushing && next_ != AfterFlush::kAborted) {
     next_ = AfterFlush::kAborted;
-    reason_ = reason;
+    abort_cause_ = cause;
   }
 }
 
@@ -163,16 +151,16 @@ void Writer::Handle(const Abort& abort, Actions* out) {
   aborted_ = true;
   if (Waiting()) {
     // Both withdraw the reservation; CancelReserve cannot say that the request is finished.
-    const bool finished = abort.reason == AbortReason::kFinished;
-    out->emplace_back(Send{finished ? Message(Aborted{key(), abort.reason}) : Message(CancelReserve{key()})});
+    const bool finished = abort.cause == Cause::kFinished;
+    out->emplace_back(Send{finished ? Message(Aborted{key(), abort.cause}) : Message(CancelReserve{key()})});
     End(Release{}, out);
   } else if (state_ == State::kGranted) {
-    StartFlush(abort.reason, out);
+    StartFlush(abort.cause, out);
   } else if (state_ == State::kFlushing) {
-    if (next_ != AfterFlush::kAborted) reason_ = abort.reason;
+    if (next_ != AfterFlush::kAborted) abort_cause_ = abort.cause;
     next_ = AfterFlush::kAborted;
   } else {
-    if (state_ == State::kFlushed) out->emplace_back(Send{Aborted{key(), abort.reason}});
+    if (state_ == State::kFlushed) out->emplace_back(Send{Aborted{key(), abort.cause}});
     End(Release{}, out);
   }
 }
@@ -187,8 +175,8 @@ void Writer::Handle(const FlushDone&, Actions* out) {
     case AfterFlush::kCommit:
       return SendCommit(out);
     case AfterFlush::kAborted:
-      out->emplace_back(Send{Aborted{key(), reason_}});
-      return EndUnfinished(RevokedStatus(), out);
+      out->emplace_back(Send{Aborted{key(), abort_cause_}});
+      return EndUnfinished(WhyAborted(), out);
   }
 }
 
@@ -203,18 +191,19 @@ void Writer::SendCommit(Actions* out) {
 void Writer::Handle(const FlushFailed& failed, Actions* out) {
   if (state_ != State::kFlushing) return;
   out->emplace_back(Disconnect{});
-  EndUnfinished(failed.status, out);
+  EndUnfinished(DecodeLost(failed.status.message()), out);
 }
 
 void Writer::Handle(const PeerGivenUp& given_up, Actions* out) {
   if (state_ == State::kGranted || state_ == State::kFlushing) {
-    FlushAndAbort(AbortReason::kRevoked, out);  // the flush fails, or what it says is not heard
+    lost_ = std::string(given_up.why.message());
+    FlushAndAbort(Cause::kPeerLost, out);  // the flush fails, or nobody hears the fence
   } else {
-    EndUnfinished(given_up.why, out);
+    EndUnfinished(DecodeLost(given_up.why.message()), out);
   }
 }
 
-void Writer::Handle(const PeerRevoked& revoked, Actions* out) { EndUnfinished(revoked.why, out); }
+void Writer::Handle(const PeerRevoked& revoked, Actions* out) { EndUnfinished(DecodeLost(revoked.why.message()), out); }
 
 void Writer::StartFlush(AfterFlush next, Actions* out) {
   state_ = State::kFlushing;
@@ -222,12 +211,17 @@ void Writer::StartFlush(AfterFlush next, Actions* out) {
   out->emplace_back(Flush{});
 }
 
-void Writer::StartFlush(AbortReason reason, Actions* out) {
-  reason_ = reason;
+void Writer::StartFlush(Cause cause, Actions* out) {
+  abort_cause_ = cause;
   StartFlush(AfterFlush::kAborted, out);
 }
 
-void Writer::EndUnfinished(absl::Status why, Actions* out) {
+Outcome Writer::WhyAborted() const {
+  if (abort_cause_ == Cause::kPeerLost) return DecodeLost(lost_);
+  return Outcome(abort_cause_, "the decode worker revoked the grant");
+}
+
+void Writer::EndUnfinished(Outcome why, Actions* out) {
   if (aborted_) {
     End(Release{}, out);
   } else {

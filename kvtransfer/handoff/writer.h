@@ -18,12 +18,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "common/ids.h"
+#include "common/outcome.h"
 #include "engine/types.h"
 #include "kvtransfer/handoff/messages.h"
 
@@ -51,7 +53,7 @@ class Writer {
     std::vector<TokenId> output;
   };
   struct Abort {
-    AbortReason reason = AbortReason::kCancelled;
+    Cause cause = Cause::kCancelled;
   };
   struct FlushDone {};
   struct FlushFailed {  // local memory is no longer read, but not everything has landed
@@ -83,7 +85,7 @@ class Writer {
   // One of these three is the last action of a handoff: our pages are ours alone again.
   struct Finish {};  // the receiver owns the sequence
   struct Fail {
-    absl::Status why;
+    Outcome why;
   };
   struct Release {};  // the answer to Abort
   using Action =
@@ -107,7 +109,7 @@ class Writer {
   template <typename H>
   friend H AbslHashValue(H h, const Writer& w) {
     return H::combine(std::move(h), w.reservation_.key, w.state_, w.pages_, w.wanted_, w.tags_, w.output_, w.next_,
-                      w.reason_, w.aborted_);
+                      w.abort_cause_, w.lost_, w.aborted_);
   }
 
  private:
@@ -116,14 +118,16 @@ class Writer {
 
   bool Waiting() const { return state_ == State::kReserving || state_ == State::kQueued; }
   absl::Status CheckGrant(const Granted& granted) const;
-  // For as long as puts of ours may be under way, nothing ends. The fence then says `reason`.
-  void FlushAndAbort(AbortReason reason, Actions* out);
+  // For as long as puts of ours may be under way, nothing ends. The fence then says `cause`.
+  void FlushAndAbort(Cause cause, Actions* out);
   void StartFlush(AfterFlush next, Actions* out);
-  void StartFlush(AbortReason reason, Actions* out);
+  void StartFlush(Cause cause, Actions* out);
   void SendCommit(Actions* out);
   void End(Action last, Actions* out);
+  // Why we gave the handoff up without an Abort.
+  Outcome WhyAborted() const;
   // Ends with Release after an Abort, else with Fail.
-  void EndUnfinished(absl::Status why, Actions* out);
+  void EndUnfinished(Outcome why, Actions* out);
 
   void Handle(const Start&, Actions* out);
   void Handle(const Message& message, Actions* out);
@@ -149,9 +153,10 @@ class Writer {
   std::vector<int> wanted_;
   uint64_t tags_ = 0;  // sum of BlockTag over what was put
   std::vector<TokenId> output_;
-  AfterFlush next_ = AfterFlush::kCommit;         // while flushing
-  AbortReason reason_ = AbortReason::kCancelled;  // of kAborted
-  bool aborted_ = false;                          // by Abort: the last action is Release
+  AfterFlush next_ = AfterFlush::kCommit;  // while flushing
+  Cause abort_cause_ = Cause::kCancelled;  // of kAborted
+  std::string lost_;                       // why the peer was given up, if abort_cause_ is kPeerLost
+  bool aborted_ = false;                   // by Abort: the last action is Release
 };
 
 }  // namespace baton::handoff

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "baton/v1/handoff.pb.h"
 #include "common/ids.h"
+#include "common/outcome_proto.h"
 #include "common/status_macros.h"
 
 namespace baton::handoff {
@@ -44,34 +46,6 @@ v1::Hello ToProto(const Hello& hello) {
   return proto;
 }
 
-v1::Refused::Reason ToProto(RefuseReason reason) {
-  switch (reason) {
-    case RefuseReason::kUnknownAttempt:
-      return v1::Refused::UNKNOWN_ATTEMPT;
-    case RefuseReason::kTooLarge:
-      return v1::Refused::TOO_LARGE;
-    case RefuseReason::kDraining:
-      return v1::Refused::DRAINING;
-    case RefuseReason::kQueueFull:
-      return v1::Refused::QUEUE_FULL;
-  }
-  return v1::Refused::REASON_UNSPECIFIED;
-}
-
-v1::Aborted::Reason ToProto(AbortReason reason) {
-  switch (reason) {
-    case AbortReason::kFinished:
-      return v1::Aborted::FINISHED;
-    case AbortReason::kCancelled:
-      return v1::Aborted::CANCELLED;
-    case AbortReason::kRevoked:
-      return v1::Aborted::REVOKED;
-    case AbortReason::kFailed:
-      return v1::Aborted::FAILED;
-  }
-  return v1::Aborted::REASON_UNSPECIFIED;
-}
-
 void Fill(const Reserve& m, v1::HandoffMessage* out) {
   v1::Reserve& proto = *out->mutable_reserve();
   *proto.mutable_key() = ToProto(m.key);
@@ -88,8 +62,9 @@ void Fill(const Granted& m, v1::HandoffMessage* out) {
 void Fill(const Refused& m, v1::HandoffMessage* out) {
   v1::Refused& proto = *out->mutable_refused();
   *proto.mutable_key() = ToProto(m.key);
-  proto.set_reason(ToProto(m.reason));
+  proto.set_cause(ToProto(m.cause));
   proto.set_detail(m.detail);
+  proto.set_retry_after_ms(uint32_t(absl::ToInt64Milliseconds(m.retry_after)));
 }
 void Fill(const CancelReserve& m, v1::HandoffMessage* out) {
   *out->mutable_cancel_reserve()->mutable_key() = ToProto(m.key);
@@ -105,12 +80,13 @@ void Fill(const Committed& m, v1::HandoffMessage* out) {
   v1::Committed& proto = *out->mutable_committed();
   *proto.mutable_key() = ToProto(m.key);
   proto.set_error(m.error);
+  if (!m.error.empty()) proto.set_cause(ToProto(m.cause));
 }
 void Fill(const Revoke& m, v1::HandoffMessage* out) { *out->mutable_revoke()->mutable_key() = ToProto(m.key); }
 void Fill(const Aborted& m, v1::HandoffMessage* out) {
   v1::Aborted& proto = *out->mutable_aborted();
   *proto.mutable_key() = ToProto(m.key);
-  proto.set_reason(ToProto(m.reason));
+  proto.set_cause(ToProto(m.cause));
 }
 
 // ------------------------------------------------------------------------------------------------ from bytes
@@ -200,27 +176,21 @@ absl::StatusOr<WireMessage> FromProto(const v1::Granted& proto) {
   return Message(std::move(message));
 }
 
+absl::StatusOr<Cause> FailureFromProto(const char* field, v1::Cause proto) {
+  const std::optional<Cause> cause = CauseFromProto(proto);
+  if (!cause || NextStepAfter(*cause) == NextStep::kDone) {
+    return Bad(field, absl::StrCat(int(proto)), "a failure of this protocol version");
+  }
+  return *cause;
+}
+
 absl::StatusOr<WireMessage> FromProto(const v1::Refused& proto) {
   Refused message;
   BATON_ASSIGN_OR_RETURN(message.key, FromProto(proto.key()));
   BATON_RETURN_IF_ERROR(CheckLength("refused.detail", proto.detail(), kMaxTextBytes));
   message.detail = proto.detail();
-  switch (proto.reason()) {
-    case v1::Refused::UNKNOWN_ATTEMPT:
-      message.reason = RefuseReason::kUnknownAttempt;
-      break;
-    case v1::Refused::TOO_LARGE:
-      message.reason = RefuseReason::kTooLarge;
-      break;
-    case v1::Refused::DRAINING:
-      message.reason = RefuseReason::kDraining;
-      break;
-    case v1::Refused::QUEUE_FULL:
-      message.reason = RefuseReason::kQueueFull;
-      break;
-    default:
-      return Bad("refused.reason", absl::StrCat(int(proto.reason())), "a reason of this protocol version");
-  }
+  BATON_ASSIGN_OR_RETURN(message.cause, FailureFromProto("refused.cause", proto.cause()));
+  message.retry_after = absl::Milliseconds(proto.retry_after_ms());
   return Message(std::move(message));
 }
 
@@ -241,27 +211,19 @@ absl::StatusOr<WireMessage> FromProto(const v1::Committed& proto) {
   BATON_ASSIGN_OR_RETURN(message.key, FromProto(proto.key()));
   BATON_RETURN_IF_ERROR(CheckLength("committed.error", proto.error(), kMaxTextBytes));
   message.error = proto.error();
+  if (!message.error.empty()) {
+    BATON_ASSIGN_OR_RETURN(message.cause, FailureFromProto("committed.cause", proto.cause()));
+  }
   return Message(std::move(message));
 }
 
 absl::StatusOr<WireMessage> FromProto(const v1::Aborted& proto) {
   Aborted message;
   BATON_ASSIGN_OR_RETURN(message.key, FromProto(proto.key()));
-  switch (proto.reason()) {
-    case v1::Aborted::FINISHED:
-      message.reason = AbortReason::kFinished;
-      break;
-    case v1::Aborted::CANCELLED:
-      message.reason = AbortReason::kCancelled;
-      break;
-    case v1::Aborted::REVOKED:
-      message.reason = AbortReason::kRevoked;
-      break;
-    case v1::Aborted::FAILED:
-      message.reason = AbortReason::kFailed;
-      break;
-    default:
-      return Bad("aborted.reason", absl::StrCat(int(proto.reason())), "a reason of this protocol version");
+  if (proto.cause() == v1::CAUSE_FINISHED) {
+    message.cause = Cause::kFinished;
+  } else {
+    BATON_ASSIGN_OR_RETURN(message.cause, FailureFromProto("aborted.cause", proto.cause()));
   }
   return Message(message);
 }

@@ -9,7 +9,7 @@
 
 namespace baton::handoff {
 
-constexpr uint32_t kProtocolVersion = 2;  // HANDOFF_PROTOCOL_CURRENT
+constexpr uint32_t kProtocolVersion = 3;  // HANDOFF_PROTOCOL_CURRENT
 
 // First message of the side that connected. What a peer says of itself is taken as it comes: CheckPair judges it.
 struct Hello {

@@ -111,8 +111,8 @@ std::vector<std::string> HandoffMessages() {
   std::vector<std::string> bytes = {Encode(hello), Encode(Welcome{"no", hello})};
   for (const Message& message : std::vector<Message>{
            Reserve{kKey, 33, {{1, 2}, {3}}}, Queued{kKey}, Granted{kKey, {PageId{7}, PageId{0}}, {0, 1}},
-           Refused{kKey, RefuseReason::kTooLarge, "why"}, CancelReserve{kKey}, Commit{kKey, 33, {128000}, 5},
-           Committed{kKey, "revoked"}, Revoke{kKey}, Aborted{kKey, AbortReason::kFailed}}) {
+           Refused{kKey, Cause::kTooLarge, "why"}, CancelReserve{kKey}, Commit{kKey, 33, {128000}, 5},
+           Committed{kKey, "revoked"}, Revoke{kKey}, Aborted{kKey, Cause::kInternal}}) {
     bytes.push_back(Encode(message));
   }
   return bytes;

@@ -84,7 +84,7 @@ struct Pool {
                                           ready->CloseAttempt(received.key);
                                           (void)ready->OpenAttempt(Key(next++));
                                         },
-                                    .on_failed = [](const AttemptKey&, const absl::Status&) { std::abort(); },
+                                    .on_failed = [](const AttemptKey&, const Outcome&) { std::abort(); },
                                     .on_finished_by_writer = [](const AttemptKey&) {}}));
   ready = receiver.get();
   pool.pool->set_on_free([&] { ready->Poke(); });
@@ -208,23 +208,24 @@ class Handoffs {
     const absl::Time start = absl::Now();
     for (int i = 0; i < count; ++i) {
       const AttemptKey key = Key(next_++);
-      sender_->Reserve(key, target_, kTokens, {},
-                       {.on_queued = [] {},
-                        .on_granted =
-                            [this, key, i] {
-                              for (int layer = 0; layer < kLayout.layers; ++layer) {
-                                sender_->PutLayer(key, layer, 0, pages_[i]);
-                              }
-                              sender_->Commit(key, {0});
-                            },
-                        .on_flushed = [] {},
-                        .on_failed = [](const absl::Status& why) { Need(absl::StatusOr<int>(why)); },
-                        .on_done =
-                            [&, i](const HandoffStats& stats) {
-                              path_ = stats.transport;
-                              seconds[i] = absl::ToDoubleSeconds(absl::Now() - start);
-                              done[i].set_value();
-                            }});
+      sender_->Reserve(
+          key, target_, kTokens, {},
+          {.on_queued = [] {},
+           .on_granted =
+               [this, key, i] {
+                 for (int layer = 0; layer < kLayout.layers; ++layer) {
+                   sender_->PutLayer(key, layer, 0, pages_[i]);
+                 }
+                 sender_->Commit(key, {0});
+               },
+           .on_flushed = [] {},
+           .on_failed = [](const Outcome& why) { Need(absl::StatusOr<int>(absl::InternalError(why.ToString()))); },
+           .on_done =
+               [&, i](const HandoffStats& stats) {
+                 path_ = stats.transport;
+                 seconds[i] = absl::ToDoubleSeconds(absl::Now() - start);
+                 done[i].set_value();
+               }});
     }
     for (std::promise<void>& one : done) one.get_future().wait();
     return seconds;

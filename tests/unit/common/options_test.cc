@@ -16,7 +16,7 @@ using ::baton::testing::Fails;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using Outcome = OptionSet::Outcome;
+using Parsed = OptionSet::Outcome;
 
 // One option of every type.
 class OptionsTest : public ::testing::Test {
@@ -32,12 +32,12 @@ class OptionsTest : public ::testing::Test {
     set_.AddList("cpus", &cpus_, "cores", 0, 7);
   }
 
-  absl::StatusOr<Outcome> Parse(std::vector<const char*> args) {
+  absl::StatusOr<Parsed> Parse(std::vector<const char*> args) {
     args.insert(args.begin(), "baton-test");
     return set_.Parse(static_cast<int>(args.size()), args.data());
   }
 
-  absl::StatusOr<Outcome> ParseFile(std::string_view text, std::vector<const char*> args = {}) {
+  absl::StatusOr<Parsed> ParseFile(std::string_view text, std::vector<const char*> args = {}) {
     path_ = Concat(::testing::TempDir(), "options_test.", getpid(), ".yaml");
     std::ofstream(path_) << text;
     args.push_back("--config");
@@ -59,8 +59,8 @@ class OptionsTest : public ::testing::Test {
 };
 
 TEST_F(OptionsTest, KeepDefaultsThatAreNotOverridden) {
-  ASSERT_OK_AND_ASSIGN(const Outcome outcome, Parse({}));
-  EXPECT_EQ(outcome, Outcome::kRun);
+  ASSERT_OK_AND_ASSIGN(const Parsed outcome, Parse({}));
+  EXPECT_EQ(outcome, Parsed::kRun);
   EXPECT_EQ(listen_, "127.0.0.1:1");
   EXPECT_EQ(threads_, 4);
   EXPECT_THAT(cpus_, ElementsAre(0, 1));
@@ -206,7 +206,7 @@ TEST_F(OptionsTest, AnswerWithTheProgramsNameAndVersion) {
   const auto outcome = Parse({"--version"});
   const std::string answer = ::testing::internal::GetCapturedStdout();
   ASSERT_OK(outcome);
-  EXPECT_EQ(*outcome, Outcome::kAnswered);
+  EXPECT_EQ(*outcome, Parsed::kAnswered);
   EXPECT_THAT(answer, ::testing::MatchesRegex("baton-test [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
@@ -215,7 +215,7 @@ TEST_F(OptionsTest, ShowHelpWithEveryOptionItsDefaultAndItsHelp) {
   const auto outcome = Parse({"--threads", "0", "--help"});
   const std::string help = ::testing::internal::GetCapturedStdout();
   ASSERT_OK(outcome);
-  EXPECT_EQ(*outcome, Outcome::kAnswered);
+  EXPECT_EQ(*outcome, Parsed::kAnswered);
   for (const char* text :
        {"Tests options.", "--config FILE", "--listen TEXT", "host:port for gRPC (default: 127.0.0.1:1)",
         "--threads INT", "(default: 4)", "--peer-timeout DURATION", "(default: 3s)", "--pool SIZE", "(default: 512MiB)",

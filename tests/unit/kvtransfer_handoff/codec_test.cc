@@ -22,19 +22,20 @@ std::vector<Message> EveryMessage() {
   return {Reserve{kCodedKey, 33, {{1, 2}, {3}}},
           Queued{kCodedKey},
           Granted{kCodedKey, {PageId{7}, PageId{0}, PageId{4000000000}}, {0, 2}},
-          Refused{kCodedKey, RefuseReason::kUnknownAttempt, ""},
-          Refused{kCodedKey, RefuseReason::kTooLarge, "why"},
-          Refused{kCodedKey, RefuseReason::kDraining, "why"},
-          Refused{kCodedKey, RefuseReason::kQueueFull, "why"},
+          Refused{kCodedKey, Cause::kUnknownAttempt, ""},
+          Refused{kCodedKey, Cause::kTooLarge, "why"},
+          Refused{kCodedKey, Cause::kDraining, "why"},
+          Refused{kCodedKey, Cause::kOverloaded, "why", absl::Milliseconds(250)},
           CancelReserve{kCodedKey},
           Commit{kCodedKey, 33, {128000, 7}, 0xfedcba9876543210},
           Committed{kCodedKey, ""},
           Committed{kCodedKey, "revoked"},
+          Committed{kCodedKey, "revoked", Cause::kRevoked},
           Revoke{kCodedKey},
-          Aborted{kCodedKey, AbortReason::kFinished},
-          Aborted{kCodedKey, AbortReason::kCancelled},
-          Aborted{kCodedKey, AbortReason::kRevoked},
-          Aborted{kCodedKey, AbortReason::kFailed}};
+          Aborted{kCodedKey, Cause::kFinished},
+          Aborted{kCodedKey, Cause::kCancelled},
+          Aborted{kCodedKey, Cause::kRevoked},
+          Aborted{kCodedKey, Cause::kInternal}};
 }
 
 Hello AHello() {
@@ -93,7 +94,7 @@ TEST(HandoffCodecTest, NamesTheFieldThatIsWrong) {
          key(m->mutable_granted()->mutable_key());
          m->mutable_granted()->add_wanted(0);
        }},
-      {"refused.reason", [&](v1::HandoffMessage* m) { key(m->mutable_refused()->mutable_key()); }},
+      {"refused.cause", [&](v1::HandoffMessage* m) { key(m->mutable_refused()->mutable_key()); }},
       {"refused.detail",
        [&](v1::HandoffMessage* m) {
          key(m->mutable_refused()->mutable_key());
@@ -106,7 +107,22 @@ TEST(HandoffCodecTest, NamesTheFieldThatIsWrong) {
          m->mutable_commit()->set_tokens(1);
          m->mutable_commit()->add_output(-1);
        }},
-      {"aborted.reason", [&](v1::HandoffMessage* m) { key(m->mutable_aborted()->mutable_key()); }},
+      {"refused.cause",
+       [&](v1::HandoffMessage* m) {
+         key(m->mutable_refused()->mutable_key());
+         m->mutable_refused()->set_cause(v1::CAUSE_FINISHED);  // no refusal
+       }},
+      {"refused.cause",
+       [&](v1::HandoffMessage* m) {
+         key(m->mutable_refused()->mutable_key());
+         m->mutable_refused()->set_cause(static_cast<v1::Cause>(v1::Cause_MAX + 1));
+       }},
+      {"committed.cause",
+       [&](v1::HandoffMessage* m) {
+         key(m->mutable_committed()->mutable_key());
+         m->mutable_committed()->set_error("why");
+       }},
+      {"aborted.cause", [&](v1::HandoffMessage* m) { key(m->mutable_aborted()->mutable_key()); }},
       {"hello.worker_id", [](v1::HandoffMessage* m) { m->mutable_hello()->set_worker_id(std::string(2000, 'x')); }},
   };
   for (const Case& c : kCases) {

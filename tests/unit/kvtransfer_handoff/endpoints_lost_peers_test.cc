@@ -113,7 +113,7 @@ TEST_F(EndpointsTest, AReservationThatIsNoMessageFailsAlone) {
   GetGranted(1);
   prefill_->Reserve(Key(2), decode_->target(), kTokens, std::vector<PageHash>(200000));
   const std::string limit = absl::StrCat("limit is ", Options().max_message_bytes);
-  EXPECT_THAT(Prefill("failed 2"), AllOf(HasSubstr("INVALID_ARGUMENT"), HasSubstr(limit)));
+  EXPECT_THAT(Prefill("failed 2"), AllOf(HasSubstr("too_large (fault of client)"), HasSubstr(limit)));
   prefill_->Put(Key(1), kTokens);
   prefill_->sender().Commit(Key(1), {42});
   EXPECT_NE(Prefill("done 1"), "") << "the connection is still there";

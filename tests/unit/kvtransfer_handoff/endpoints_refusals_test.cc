@@ -13,6 +13,7 @@
 namespace baton::handoff_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST_F(EndpointsTest, RefusesASecondWorkerOfTheSameNameWhileTheFirstIsAlive) {
@@ -34,7 +35,7 @@ TEST_F(EndpointsTest, RefusesAPairOfDifferentNumerics) {
   StartDecode();
   StartPrefill({.identity = {.worker_id = "prefill", .epoch = 2, .numerics_id = "other"}});
   OpenAndReserve(1);
-  EXPECT_THAT(Prefill("failed 1"), HasSubstr("UNAVAILABLE")) << "the pair's fault, not the request's";
+  EXPECT_THAT(Prefill("failed 1"), HasSubstr("pair_mismatch (fault of pair)"));
   EXPECT_THAT(Prefill("failed 1"), HasSubstr("do not fit: numerics_id is other"));
   decode_->Close(Key(1));
   ExpectNothingHeld();
@@ -46,7 +47,7 @@ TEST_F(EndpointsTest, RefusesAnotherProcessAtTheTargetsAddress) {
   HandoffTarget former = decode_->target();
   ++former.epoch;
   prefill_->Reserve(Key(1), former, kTokens);
-  EXPECT_THAT(Prefill("failed 1"), HasSubstr("answers worker decode, epoch 1"));
+  EXPECT_THAT(Prefill("failed 1"), AllOf(HasSubstr("peer_lost"), HasSubstr("answers worker decode, epoch 1")));
   HandOver(2);  // the right one is reachable all the same
   decode_->Close(Key(2));
   decode_->Close(Key(1));
@@ -59,7 +60,7 @@ TEST_F(EndpointsTest, RefusesAWrongSecret) {
   settings.transport.secret = "wrong";
   StartPrefill(settings);
   OpenAndReserve(1);
-  EXPECT_THAT(Prefill("failed 1"), HasSubstr("UNAVAILABLE"));
+  EXPECT_THAT(Prefill("failed 1"), HasSubstr("peer_lost (fault of peer)"));
   EXPECT_THAT(Prefill("failed 1"), HasSubstr("refuses our transport secret"));
 }
 
@@ -157,8 +158,9 @@ TEST_F(EndpointsTest, TellsAPeerOfAnotherVersionWhy) {
   handoff::Hello hello{.protocol = 99, .worker_id = "raw", .epoch = 1, .numerics_id = "numerics", .dtype = {}};
   handoff::SetLayout(kLayout, 8, &hello);
   old.Send(handoff::Encode(hello));
-  EXPECT_THAT(old.diary().WaitFor("welcome"), HasSubstr("protocol is 99 at the peer and 2 here"));
-  hello.protocol = 2;
+  EXPECT_THAT(old.diary().WaitFor("welcome"),
+              HasSubstr(absl::StrCat("protocol is 99 at the peer and ", handoff::kProtocolVersion, " here")));
+  hello.protocol = handoff::kProtocolVersion;
   ++hello.head_dim;
   old.Send(handoff::Encode(hello));
   EXPECT_TRUE(Eventually([&] { return old.diary().Count("welcome the workers do not fit: layout.head_dim") == 1; }));

@@ -80,9 +80,9 @@ TEST_F(EndpointsTest, RefusalsReachBothSides) {
   StartDecode({.pages = 3});
   StartPrefill();
   prefill_->Reserve(Key(9), decode_->target(), kTokens);
-  EXPECT_THAT(Prefill("failed 9"), HasSubstr("FAILED_PRECONDITION"));
+  EXPECT_THAT(Prefill("failed 9"), HasSubstr("unknown_attempt (fault of nobody)"));
   OpenAndReserve(1);
-  EXPECT_THAT(Prefill("failed 1"), HasSubstr("too large"));
+  EXPECT_THAT(Prefill("failed 1"), HasSubstr("too_large (fault of client)"));
   EXPECT_THAT(Decode("failed 1"), HasSubstr("4 pages"));
   decode_->receiver().StartDraining();
   EXPECT_TRUE(Fails(decode_->receiver().OpenAttempt(Key(2)), absl::StatusCode::kUnavailable, "draining"));
@@ -93,7 +93,7 @@ TEST_F(EndpointsTest, AnAttemptIsReservedForOnce) {
   Start();
   GetGranted(1);
   prefill_->Reserve(Key(1), decode_->target(), kTokens);
-  EXPECT_THAT(Prefill("failed 1"), HasSubstr("FAILED_PRECONDITION"));
+  EXPECT_THAT(Prefill("failed 1"), HasSubstr("revoked (fault of nobody)"));
   prefill_->Abort(Key(1));
   ASSERT_NE(Prefill("released 1"), "");
   ExpectNothingHeld();
@@ -204,7 +204,7 @@ TEST_F(EndpointsTest, ACommitWithoutAllPagesIsDropped) {
   GetGranted(1);
   prefill_->sender().Commit(Key(1), {42});
   EXPECT_THAT(Prefill("failed 1"), HasSubstr("tag"));
-  EXPECT_THAT(Decode("failed 1"), HasSubstr("DATA_LOSS"));
+  EXPECT_THAT(Decode("failed 1"), HasSubstr("internal (fault of pair)"));
   ExpectNothingHeld();
 }
 

@@ -85,7 +85,7 @@ inline std::string Short(const Receiver::Action& action) {
     if (std::holds_alternative<Granted>(send->message)) return absl::StrCat(request, ":Granted");
     if (std::holds_alternative<Revoke>(send->message)) return absl::StrCat(request, ":Revoke");
     if (const auto* refused = std::get_if<Refused>(&send->message)) {
-      return absl::StrCat(request, ":Refused(", Name(refused->reason), ")");
+      return absl::StrCat(request, ":Refused(", std::string(Name(refused->cause)), ")");
     }
     if (const auto* committed = std::get_if<Committed>(&send->message)) {
       return absl::StrCat(request, committed->error.empty() ? ":Committed" : ":Committed(error)");

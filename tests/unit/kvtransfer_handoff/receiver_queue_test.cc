@@ -16,15 +16,15 @@ TEST_F(ReceiverTest, NobodyWaitsForWhatASilentPeersGrantShares) {
   ASSERT_OK(receiver_.Open(Key(1)));
   From(kAnn, Reserve{Key(1), 3, {{'a'}}});  // 4 pages, of which 1 is shared
   Silent(kAnn);
-  EXPECT_THAT(Reserving(kBob, 2, 6), ElementsAre("2:Refused(queue full)", "2:failed"));
+  EXPECT_THAT(Reserving(kBob, 2, 6), ElementsAre("2:Refused(quarantined)", "2:failed"));
 }
 
 TEST_F(ReceiverTest, ServesWritersInOrderOfArrival) {
   Reserving(kAnn, 1, 8);
   EXPECT_THAT(Reserving(kBob, 2, 8), ElementsAre("2:Queued"));
   EXPECT_THAT(Reserving(kAnn, 3, 8), ElementsAre("3:Queued"));
-  EXPECT_THAT(From(kAnn, Aborted{Key(1), AbortReason::kFinished}), ElementsAre("1:finished", "2:Granted"));
-  EXPECT_THAT(From(kBob, Aborted{Key(2), AbortReason::kCancelled}), ElementsAre("2:failed", "3:Granted"));
+  EXPECT_THAT(From(kAnn, Aborted{Key(1), Cause::kFinished}), ElementsAre("1:finished", "2:Granted"));
+  EXPECT_THAT(From(kBob, Aborted{Key(2), Cause::kCancelled}), ElementsAre("2:failed", "3:Granted"));
 }
 
 TEST_F(ReceiverTest, PassesOneThatWaitsMaxBypassTimesAndNotOnceMore) {
@@ -33,10 +33,10 @@ TEST_F(ReceiverTest, PassesOneThatWaitsMaxBypassTimesAndNotOnceMore) {
   EXPECT_THAT(Reserving(kBob, 3, 1), ElementsAre("3:Granted"));  // passes once
   EXPECT_THAT(Reserving(kBob, 4, 1), ElementsAre("4:Granted"));  // passes twice
   EXPECT_THAT(Reserving(kBob, 5, 1), ElementsAre("5:Queued"));   // 3 pages are free, but no more
-  EXPECT_THAT(From(kBob, Aborted{Key(3), AbortReason::kCancelled}), ElementsAre("3:failed"));
-  EXPECT_THAT(From(kBob, Aborted{Key(4), AbortReason::kCancelled}), ElementsAre("4:failed"));
-  EXPECT_THAT(From(kAnn, Aborted{Key(1), AbortReason::kCancelled}), ElementsAre("1:failed", "2:Granted"));
-  EXPECT_THAT(From(kAnn, Aborted{Key(2), AbortReason::kCancelled}), ElementsAre("2:failed", "5:Granted"));
+  EXPECT_THAT(From(kBob, Aborted{Key(3), Cause::kCancelled}), ElementsAre("3:failed"));
+  EXPECT_THAT(From(kBob, Aborted{Key(4), Cause::kCancelled}), ElementsAre("4:failed"));
+  EXPECT_THAT(From(kAnn, Aborted{Key(1), Cause::kCancelled}), ElementsAre("1:failed", "2:Granted"));
+  EXPECT_THAT(From(kAnn, Aborted{Key(2), Cause::kCancelled}), ElementsAre("2:failed", "5:Granted"));
 }
 
 TEST_F(ReceiverTest, EveryReservationThatIsPassedCountsIt) {
@@ -45,7 +45,7 @@ TEST_F(ReceiverTest, EveryReservationThatIsPassedCountsIt) {
   EXPECT_THAT(Reserving(kAnn, 3, 8), ElementsAre("3:Queued"));   // 9 pages
   EXPECT_THAT(Reserving(kBob, 4, 1), ElementsAre("4:Granted"));  // passes both
   EXPECT_THAT(Reserving(kBob, 5, 1), ElementsAre("5:Granted"));
-  EXPECT_THAT(On(Receiver::Close{Key(2)}), ElementsAre("2:Refused(unknown attempt)"));
+  EXPECT_THAT(On(Receiver::Close{Key(2)}), ElementsAre("2:Refused(revoked)"));
   EXPECT_THAT(Reserving(kBob, 6, 1), ElementsAre("6:Queued")) << "3 was passed twice as well";
 }
 
@@ -57,7 +57,7 @@ TEST_F(ReceiverTest, NobodyIsPassedByThoseThatComeInTheirOrder) {
   Reserving(kAnn, 1, 9);
   Reserving(kAnn, 2, 1);
   Reserving(kBob, 3, 1);
-  EXPECT_THAT(From(kAnn, Aborted{Key(1), AbortReason::kFinished}), ElementsAre("1:finished", "2:Granted", "3:Granted"));
+  EXPECT_THAT(From(kAnn, Aborted{Key(1), Cause::kFinished}), ElementsAre("1:finished", "2:Granted", "3:Granted"));
 }
 
 TEST_F(ReceiverTest, AWriterThatReturnsWithManyPassesNobodyMoreOftenThanThat) {
@@ -66,7 +66,7 @@ TEST_F(ReceiverTest, AWriterThatReturnsWithManyPassesNobodyMoreOftenThanThat) {
   EXPECT_THAT(Reserving(kAnn, 3, 8), ElementsAre("3:Queued"));  // 9 pages
   for (uint64_t request = 4; request < 7; ++request) Reserving(kBob, request, 1);
   Silent(kBob);
-  EXPECT_THAT(From(kAnn, Aborted{Key(2), AbortReason::kFinished}), ElementsAre("2:finished"));
+  EXPECT_THAT(From(kAnn, Aborted{Key(2), Cause::kFinished}), ElementsAre("2:finished"));
   EXPECT_THAT(Alive(kBob), ElementsAre("4:Granted", "5:Granted")) << "6 would fit, but passes 3 once more";
   EXPECT_THAT(On(Receiver::PagesFreed{}), IsEmpty());
 }
@@ -120,7 +120,7 @@ TEST_F(ReceiverTest, OnlyTheReservationThatMayNotBePassedComesBeforeALocalSequen
   for (uint64_t request = 2; request < 6; ++request) Reserving(kAnn, request, 1);
   On(Receiver::LocalSequences{.count = 2, .next = true});
   EXPECT_TRUE(receiver_.queued_first());
-  EXPECT_THAT(From(kBob, Aborted{Key(1), AbortReason::kFinished}), ElementsAre("1:finished", "2:Granted"));
+  EXPECT_THAT(From(kBob, Aborted{Key(1), Cause::kFinished}), ElementsAre("1:finished", "2:Granted"));
   EXPECT_FALSE(receiver_.queued_first());
   EXPECT_THAT(On(Receiver::LocalSequences{.count = 3, .next = false}),
               ElementsAre("3:Granted", "4:Granted", "5:Granted"));
@@ -138,7 +138,7 @@ TEST_F(ReceiverTest, LocalSequencesMayNotPassAReservationForEver) {
   Silent(kAnn);
   EXPECT_FALSE(receiver_.queued_first()) << "nobody waits for one that is silent";
   Alive(kAnn);
-  EXPECT_THAT(From(kBob, Aborted{Key(1), AbortReason::kFinished}), ElementsAre("1:finished", "2:Granted"));
+  EXPECT_THAT(From(kBob, Aborted{Key(1), Cause::kFinished}), ElementsAre("1:finished", "2:Granted"));
   EXPECT_FALSE(receiver_.queued_first());
 }
 
@@ -159,13 +159,13 @@ TEST_F(ReceiverTest, AnEmptyWorkerTakesThePromptThatJustFits) {
   receiver_ = Receiver(config);
   SetUp();
   EXPECT_THAT(Reserving(kAnn, 1, 9), ElementsAre("1:Granted"));
-  EXPECT_THAT(Reserving(kAnn, 2, 10), ElementsAre("2:Refused(too large)", "2:failed"));
+  EXPECT_THAT(Reserving(kAnn, 2, 10), ElementsAre("2:Refused(too_large)", "2:failed"));
 }
 
 TEST_F(ReceiverTest, RefusesBeyondItsQueue) {
   Reserving(kAnn, 1, 9);
   for (uint64_t request = 2; request < 6; ++request) Reserving(kAnn, request, 1);
-  EXPECT_THAT(Reserving(kBob, 6, 1), ElementsAre("6:Refused(queue full)", "6:failed"));
+  EXPECT_THAT(Reserving(kBob, 6, 1), ElementsAre("6:Refused(overloaded)", "6:failed"));
   EXPECT_EQ(receiver_.counts().queued, 4);
 }
 
@@ -179,7 +179,7 @@ TEST_F(ReceiverTest, ARevokedPeerLeavesTheQueue) {
 TEST_F(ReceiverTest, NobodyWaitsForPagesInQuarantine) {
   Reserving(kAnn, 1, 4);
   Reserving(kBob, 2, 8);
-  EXPECT_THAT(Silent(kAnn), ElementsAre("2:Refused(queue full)", "2:failed"));
+  EXPECT_THAT(Silent(kAnn), ElementsAre("2:Refused(quarantined)", "2:failed"));
   EXPECT_THAT(Reserving(kBob, 3, 4), ElementsAre("3:Granted"));
 }
 
@@ -187,7 +187,7 @@ TEST_F(ReceiverTest, ASilentPeersReservationNeitherAdvancesNorHoldsOthersUp) {
   Reserving(kBob, 1, 8);
   Reserving(kAnn, 2, 1);
   Silent(kAnn);
-  EXPECT_THAT(From(kBob, Aborted{Key(1), AbortReason::kFinished}), ElementsAre("1:finished"));
+  EXPECT_THAT(From(kBob, Aborted{Key(1), Cause::kFinished}), ElementsAre("1:finished"));
   for (uint64_t request = 3; request < 7; ++request) {
     EXPECT_THAT(Reserving(kBob, request, 1), ElementsAre(absl::StrCat(request, ":Granted")));
   }

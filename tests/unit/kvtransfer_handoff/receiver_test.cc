@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "receiver_fixture.h"
@@ -106,7 +108,7 @@ TEST_F(ReceiverTest, AllowsWritesOnlyToTheGrantedPeerStreamAndPages) {
   EXPECT_FALSE(receiver_.MayWrite(kAnn, stream + 1, 0, 1));
   On(Receiver::Close{Key(1)});
   EXPECT_TRUE(receiver_.MayWrite(kAnn, stream, 0, 3)) << "what is under way may land until the fence";
-  From(kAnn, Aborted{Key(1), AbortReason::kRevoked});
+  From(kAnn, Aborted{Key(1), Cause::kRevoked});
   EXPECT_FALSE(receiver_.MayWrite(kAnn, stream, 0, 1));
 }
 
@@ -149,14 +151,14 @@ TEST_F(ReceiverTest, CountsAttemptsByTheirState) {
 }
 
 TEST_F(ReceiverTest, RefusesPromptsOfAbsurdLength) {
-  EXPECT_THAT(Reserving(kAnn, 1, 2147483647), ElementsAre("1:Refused(too large)", "1:failed"));
+  EXPECT_THAT(Reserving(kAnn, 1, 2147483647), ElementsAre("1:Refused(too_large)", "1:failed"));
 }
 
 TEST_F(ReceiverTest, RefusesAttemptsThatAreNotOpen) {
-  EXPECT_THAT(From(kAnn, Reserve{Key(1), 1, {}}), ElementsAre("1:Refused(unknown attempt)"));
+  EXPECT_THAT(From(kAnn, Reserve{Key(1), 1, {}}), ElementsAre("1:Refused(unknown_attempt)"));
   EXPECT_OK(receiver_.Open(Key(2)));
   On(Receiver::Close{Key(2)});
-  EXPECT_THAT(From(kAnn, Reserve{Key(2), 1, {}}), ElementsAre("2:Refused(unknown attempt)"));
+  EXPECT_THAT(From(kAnn, Reserve{Key(2), 1, {}}), ElementsAre("2:Refused(unknown_attempt)"));
 }
 
 TEST_F(ReceiverTest, OpensEachAttemptOnceAndNeverAnOlderOne) {
@@ -180,7 +182,7 @@ TEST_F(ReceiverTest, DrainingRefusesNewWorkAndKeepsWhatWaits) {
   On(Receiver::StartDraining{});
   EXPECT_TRUE(Fails(receiver_.Open(Key(4)), absl::StatusCode::kUnavailable, "draining"));
   EXPECT_THAT(From(kBob, Reserve{Key(3), 1, {}}), ElementsAre("3:Refused(draining)", "3:failed"));
-  EXPECT_THAT(From(kAnn, Aborted{Key(1), AbortReason::kFinished}), ElementsAre("1:finished", "2:Granted"));
+  EXPECT_THAT(From(kAnn, Aborted{Key(1), Cause::kFinished}), ElementsAre("1:finished", "2:Granted"));
 }
 
 TEST_F(ReceiverTest, DropsASequenceWhoseCommitDoesNotFit) {
@@ -211,7 +213,7 @@ TEST_F(ReceiverTest, CancelReserveDoesNotGiveBackAGrant) {
   Reserving(kAnn, 1, 2);
   EXPECT_THAT(From(kAnn, CancelReserve{Key(1)}), IsEmpty());
   EXPECT_EQ(pages_.free_pages(), 7);
-  EXPECT_THAT(From(kAnn, Aborted{Key(1), AbortReason::kCancelled}), ElementsAre("1:failed"));
+  EXPECT_THAT(From(kAnn, Aborted{Key(1), Cause::kCancelled}), ElementsAre("1:failed"));
   EXPECT_EQ(pages_.free_pages(), 10);
 }
 
@@ -234,7 +236,8 @@ TEST_F(ReceiverTest, FreesTheGrantsOfARevokedPeer) {
   On(Receiver::Close{Key(2)});
   Silent(kAnn);
   EXPECT_THAT(Revoked(kAnn), ElementsAre("1:failed")) << "the other one was closed";
-  EXPECT_TRUE(Fails(std::get<Receiver::Failed>(last_[0]).why, absl::StatusCode::kUnavailable, "died"));
+  EXPECT_EQ(std::get<Receiver::Failed>(last_[0]).why,
+            Outcome(Cause::kPeerLost, Fault::kPeer, "the writer is lost: died"));
   EXPECT_EQ(pages_.free_pages(), 7);
   EXPECT_EQ(pages_.quarantined(), 0);
   EXPECT_THAT(From(kAnn, Reserve{Key(9), 1, {}}), IsEmpty()) << "it is not heard any more";
@@ -252,14 +255,14 @@ TEST_F(ReceiverTest, UnknownDuplicateAndForeignMessagesChangeNothing) {
   const Granted grant = LastGrant();
   Reserving(kAnn, 2, 9);
   const Receiver before = receiver_;
-  EXPECT_THAT(From(kBob, Aborted{Key(1), AbortReason::kCancelled}), IsEmpty()) << "not Bob's";
+  EXPECT_THAT(From(kBob, Aborted{Key(1), Cause::kCancelled}), IsEmpty()) << "not Bob's";
   EXPECT_THAT(From(kBob, CommitOf(grant)), ElementsAre("1:Committed(error)"));
-  EXPECT_THAT(From(kBob, Reserve{Key(1), 2, {}}), ElementsAre("1:Refused(unknown attempt)"));
+  EXPECT_THAT(From(kBob, Reserve{Key(1), 2, {}}), ElementsAre("1:Refused(unknown_attempt)"));
   EXPECT_THAT(From(kBob, CancelReserve{Key(2)}), IsEmpty());
   EXPECT_THAT(From(kAnn, Reserve{Key(1), 2, {}}), IsEmpty()) << "said twice";
   EXPECT_THAT(From(kAnn, Reserve{Key(2), 2, {}}), IsEmpty());
   EXPECT_THAT(From(kAnn, Commit{Key(2), 9, {}, 0}), ElementsAre("2:Committed(error)")) << "it only waits";
-  EXPECT_THAT(From(kAnn, Aborted{Key(3), AbortReason::kCancelled}), IsEmpty());
+  EXPECT_THAT(From(kAnn, Aborted{Key(3), Cause::kCancelled}), IsEmpty());
   EXPECT_THAT(From(PeerId{77}, Reserve{Key(4), 1, {}}), IsEmpty()) << "nobody";
   EXPECT_THAT(From(kAnn, Granted{Key(1), {}, {}}), IsEmpty()) << "its own kind of message";
   EXPECT_THAT(On(Receiver::Close{Key(99)}), IsEmpty());
@@ -267,9 +270,122 @@ TEST_F(ReceiverTest, UnknownDuplicateAndForeignMessagesChangeNothing) {
 
   From(kAnn, CommitOf(grant));
   EXPECT_THAT(From(kAnn, CommitOf(grant)), ElementsAre("1:Committed(error)")) << "received once";
-  EXPECT_THAT(From(kAnn, Aborted{Key(1), AbortReason::kCancelled}), IsEmpty());
+  EXPECT_THAT(From(kAnn, Aborted{Key(1), Cause::kCancelled}), IsEmpty());
   EXPECT_EQ(receiver_.counts().received, 1);
   EXPECT_EQ(pages_.free_pages(), 7) << "they are the caller's";
+}
+
+TEST_F(ReceiverTest, EachWayToLoseAnAttemptHasItsOutcome) {
+  struct Case {
+    const char* name;
+    std::function<void()> lose;  // attempt 1 of Ann's
+    Cause cause;
+    Fault at_fault;
+    bool fails_transfer;
+    bool breaks_pair;
+  };
+  const auto granted = [this] { Reserving(kAnn, 1, 2); };
+  const auto queued = [this] {
+    Reserving(kBob, 2, 8);
+    Reserving(kAnn, 1, 8);
+  };
+  const std::vector<Case> cases = {
+      {"draining",
+       [&] {
+         EXPECT_OK(receiver_.Open(Key(1)));
+         On(Receiver::StartDraining{});
+         From(kAnn, Reserve{Key(1), 1, {}});
+       },
+       Cause::kDraining, Fault::kReporter, false, false},
+      {"too large", [&] { Reserving(kAnn, 1, 100); }, Cause::kTooLarge, Fault::kClient, false, false},
+      {"full queue",
+       [&] {
+         for (uint64_t request = 2; request < 7; ++request) Reserving(kBob, request, 8);
+         Reserving(kAnn, 1, 8);
+       },
+       Cause::kOverloaded, Fault::kReporter, false, false},
+      {"pages in quarantine",
+       [&] {
+         queued();
+         Silent(kBob);
+       },
+       Cause::kQuarantined, Fault::kReporter, false, false},
+      {"withdrawn",
+       [&] {
+         queued();
+         From(kAnn, CancelReserve{Key(1)});
+       },
+       Cause::kCancelled, Fault::kClient, false, false},
+      {"aborted by a writer that was cancelled",
+       [&] {
+         granted();
+         From(kAnn, Aborted{Key(1), Cause::kCancelled});
+       },
+       Cause::kCancelled, Fault::kClient, false, false},
+      {"a grant that the writer cannot use",
+       [&] {
+         granted();
+         From(kAnn, Aborted{Key(1), Cause::kInternal});
+       },
+       Cause::kInternal, Fault::kPair, true, true},
+      {"commit mismatch",
+       [&] {
+         granted();
+         Commit commit = CommitOf(LastGrant());
+         ++commit.tag;
+         From(kAnn, commit);
+       },
+       Cause::kInternal, Fault::kPair, true, true},
+      {"writer given up",
+       [&] {
+         granted();
+         On(Receiver::PeerChanged{kAnn, PeerState::kGivenUp, absl::UnavailableError("mute")});
+       },
+       Cause::kPeerLost, Fault::kPeer, true, true},
+      {"writer revoked",
+       [&] {
+         granted();
+         Revoked(kAnn);
+       },
+       Cause::kPeerLost, Fault::kPeer, true, true},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    receiver_ = Receiver(Config());
+    pages_ = FakePages(10);
+    SetUp();
+    c.lose();
+    std::optional<Outcome> why;
+    for (const Receiver::Action& action : last_) {
+      const auto* failed = std::get_if<Receiver::Failed>(&action);
+      if (failed != nullptr && failed->key == Key(1)) why = failed->why;
+    }
+    ASSERT_TRUE(why.has_value());
+    EXPECT_EQ(why->cause, c.cause);
+    EXPECT_EQ(why->at_fault, c.at_fault);
+    EXPECT_EQ(FailsKvTransfer(why->cause), c.fails_transfer);
+    EXPECT_EQ(BreaksPair(*why), c.breaks_pair);
+  }
+}
+
+TEST_F(ReceiverTest, ARefusalCarriesTheHintToComeBack) {
+  for (uint64_t request = 2; request < 7; ++request) Reserving(kBob, request, 8);
+  Reserving(kAnn, 1, 8);
+  const auto& refused = std::get<Refused>(std::get<Receiver::Send>(last_[0]).message);
+  EXPECT_GT(refused.retry_after, absl::ZeroDuration());
+  EXPECT_EQ(refused.retry_after, OutcomeOf(refused).retry_after);
+}
+
+TEST_F(ReceiverTest, ACommitThatIsNotTakenNamesItsCause) {
+  const auto cause_of_answer = [this](const Commit& commit) {
+    From(kAnn, commit);
+    return std::get<Committed>(std::get<Receiver::Send>(last_[0]).message).cause;
+  };
+  EXPECT_EQ(cause_of_answer(Commit{Key(1), 2, {}, 0}), Cause::kUnknownAttempt);
+  Reserving(kAnn, 1, 2);
+  const Commit commit = CommitOf(LastGrant());
+  On(Receiver::Close{Key(1)});
+  EXPECT_EQ(cause_of_answer(commit), Cause::kRevoked);
 }
 
 }  // namespace

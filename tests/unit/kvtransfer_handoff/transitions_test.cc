@@ -33,7 +33,7 @@ constexpr int kLayers = 1;
 
 std::string NameOf(const Message& message) {
   if (const auto* aborted = std::get_if<Aborted>(&message)) {
-    return aborted->reason == AbortReason::kFinished ? "AbortedFinished" : "Aborted";
+    return aborted->cause == Cause::kFinished ? "AbortedFinished" : "Aborted";
   }
   if (const auto* committed = std::get_if<Committed>(&message)) {
     return committed->error.empty() ? "Committed" : "CommittedError";
@@ -59,10 +59,10 @@ const std::vector<std::pair<std::string, Writer::Event>>& WriterEvents() {
       {"Queued", Message(Queued{kKey})},
       {"Granted", Message(Granted{kKey, {PageId{1}, PageId{2}}, {0, 1}})},
       {"GrantedUnusable", Message(Granted{kKey, {PageId{1}}, {0}})},
-      {"Refused", Message(Refused{kKey, RefuseReason::kUnknownAttempt, ""})},
+      {"Refused", Message(Refused{kKey, Cause::kUnknownAttempt, ""})},
       {"Revoke", Message(Revoke{kKey})},
-      {"AbortCancelled", Writer::Abort{AbortReason::kCancelled}},
-      {"AbortFinished", Writer::Abort{AbortReason::kFinished}},
+      {"AbortCancelled", Writer::Abort{Cause::kCancelled}},
+      {"AbortFinished", Writer::Abort{Cause::kFinished}},
       {"PutLayer", Writer::PutLayer{0, 0, {PageId{8}, PageId{9}}}},
       {"FlushPuts", Writer::FlushPuts{}},
       {"CommitSequence", Writer::CommitSequence{{7}}},
@@ -263,8 +263,8 @@ class ReceiverWorld {
     if (event == "Reserve" || event == "ReserveWithRoom") return Reserve{kKey, kTokens, {}};
     if (event == "ReserveTooLarge") return Reserve{kKey, 1000, {}};
     if (event == "CancelReserve") return CancelReserve{kKey};
-    if (event == "Aborted") return Aborted{kKey, AbortReason::kCancelled};
-    if (event == "AbortedFinished") return Aborted{kKey, AbortReason::kFinished};
+    if (event == "Aborted") return Aborted{kKey, Cause::kCancelled};
+    if (event == "AbortedFinished") return Aborted{kKey, Cause::kFinished};
     Commit commit{kKey, kTokens, {7}, 0};
     uint64_t sum = 0;
     for (uint32_t page = 0; page < kPages; ++page) sum += BlockTag(0, PageId{9 + page});  // behind the other's

@@ -126,7 +126,7 @@ class DecodeSide {
         settings.identity, settings.options, transport_.get(), pool_.get(),
         {.on_received = [this](ReceivedSequence sequence) { Take(std::move(sequence)); },
          .on_failed =
-             [this](AttemptKey key, const absl::Status& why) {
+             [this](AttemptKey key, const Outcome& why) {
                diary_.Write(absl::StrCat("failed ", key.request.low, ": ", why.ToString()));
              },
          .on_finished_by_writer = [this](AttemptKey key) { diary_.Write(absl::StrCat("finished ", key.request.low)); },
@@ -265,7 +265,7 @@ class PrefillSide {
          .on_granted = [note] { note("granted "); },
          .on_flushed = [note] { note("flushed "); },
          .on_failed =
-             [this, key](const absl::Status& why) {
+             [this, key](const Outcome& why) {
                GiveBack(key);
                diary_.Write(absl::StrCat("failed ", key.request.low, ": ", why.ToString()));
              },

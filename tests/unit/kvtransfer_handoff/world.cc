@@ -57,7 +57,7 @@ void World::Act(const Step& step) {
     case StepKind::kAbortArrives:
       attempt(i).abort = false;
       if (mutation_ == Mutation::kReleaseSourceAtAbort) attempt(i).handoff->source_released = true;
-      return TellWriter(i, Writer::Abort{AbortReason::kCancelled});
+      return TellWriter(i, Writer::Abort{Cause::kCancelled});
     case StepKind::kPut:
       attempt(i).handoff->put = true;
       if (attempt(i).handoff->writer.state() != Writer::State::kGranted) {  // kPutAfterRevoke
@@ -71,7 +71,7 @@ void World::Act(const Step& step) {
       attempt(i).handoff->commit_asked = true;
       return TellWriter(i, Writer::CommitSequence{.output = {7}});
     case StepKind::kFinishEarly:
-      TellWriter(i, Writer::Abort{AbortReason::kFinished});
+      TellWriter(i, Writer::Abort{Cause::kFinished});
       if (!IsCurrent(i)) return;
       requests_[size_t(i / kAttempts)].phase = Phase::kDone;
       attempt(i).close = true;
@@ -177,7 +177,7 @@ void World::Do(const Receiver::Action& action) {
     SendToPrefill(IndexOfKey(handoff::KeyOf(send->message)), send->message);
     const auto* revoke = std::get_if<Revoke>(&send->message);
     if (revoke != nullptr && mutation_ == Mutation::kFreeAtRevoke) {
-      TellReceiver(Receiver::From{send->peer, Aborted{revoke->key, AbortReason::kRevoked}});
+      TellReceiver(Receiver::From{send->peer, Aborted{revoke->key, Cause::kRevoked}});
     }
   } else if (const auto* received = std::get_if<Receiver::Received>(&action)) {
     const int key = IndexOfKey(received->key);

@@ -29,7 +29,7 @@ std::vector<std::string> Names(const std::vector<Writer::Action>& actions) {
                                            "Commit",  "Committed", "Revoke",  "Aborted"};
       std::string name = kMessages[send->message.index()];
       if (const auto* aborted = std::get_if<Aborted>(&send->message))
-        name += std::string("(") + Name(aborted->reason) + ")";
+        name += "(" + std::string(Name(aborted->cause)) + ")";
       names.push_back(name);
     } else {
       constexpr const char* kActions[] = {"",        "put",     "flush",  "disconnect", "queued",
@@ -138,8 +138,11 @@ TEST_F(WriterTest, RefusesGrantsThatDoNotFitThePeersPool) {
     Writer writer(kConfig, Reserve{kAttempt, kTokens, {}});
     writer.On(Writer::Start{});
     const std::vector<Writer::Action> actions = writer.On(Message(c.granted));
-    ASSERT_THAT(Names(actions), ElementsAre("Aborted(failed)", "fail")) << c.why;
-    EXPECT_THAT(std::string(std::get<Writer::Fail>(actions[1]).why.message()), HasSubstr(c.why));
+    ASSERT_THAT(Names(actions), ElementsAre("Aborted(internal)", "fail")) << c.why;
+    const Outcome& why = std::get<Writer::Fail>(actions[1]).why;
+    EXPECT_THAT(why.detail, HasSubstr(c.why));
+    EXPECT_EQ(why.cause, Cause::kInternal);
+    EXPECT_EQ(why.at_fault, Fault::kPair) << "the writer cannot tell who is wrong";
   }
 }
 
@@ -150,7 +153,8 @@ TEST_F(WriterTest, RevokeStopsPutsAndFencesAfterTheFlush) {
   EXPECT_THAT(PutLayer(0, 1, {PageId{41}}), IsEmpty());
   EXPECT_THAT(On(Writer::CommitSequence{{1}}), IsEmpty());
   EXPECT_THAT(On(Writer::FlushDone{}), ElementsAre("Aborted(revoked)", "fail"));
-  EXPECT_TRUE(absl::IsCancelled(Last<Writer::Fail>().why));
+  EXPECT_EQ(Last<Writer::Fail>().why.cause, Cause::kRevoked);
+  EXPECT_EQ(Last<Writer::Fail>().why.at_fault, Fault::kNobody);
 }
 
 TEST_F(WriterTest, RevokeTurnsACommitThatStillFlushesIntoAborted) {
@@ -185,26 +189,26 @@ TEST_F(WriterTest, AFlushAheadOfCommitIsNoFence) {
   On(Writer::FlushDone{});
   Writer aborting = writer_;
   EXPECT_THAT(On(Message(Revoke{kAttempt})), ElementsAre("Aborted(revoked)", "fail"));
-  EXPECT_THAT(Names(aborting.On(Writer::Abort{AbortReason::kFinished})), ElementsAre("Aborted(finished)", "release"));
+  EXPECT_THAT(Names(aborting.On(Writer::Abort{Cause::kFinished})), ElementsAre("Aborted(finished)", "release"));
 }
 
 TEST_F(WriterTest, AbortWithdrawsAReservation) {
   On(Writer::Start{});
-  EXPECT_THAT(On(Writer::Abort{AbortReason::kCancelled}), ElementsAre("CancelReserve", "release"));
+  EXPECT_THAT(On(Writer::Abort{Cause::kCancelled}), ElementsAre("CancelReserve", "release"));
   EXPECT_TRUE(writer_.ended());
 }
 
 TEST_F(WriterTest, AbortOfAFinishedRequestTellsAReceiverThatStillQueuesIt) {
   On(Writer::Start{});
   OnMessage(Queued{kAttempt});
-  EXPECT_THAT(On(Writer::Abort{AbortReason::kFinished}), ElementsAre("Aborted(finished)", "release"));
+  EXPECT_THAT(On(Writer::Abort{Cause::kFinished}), ElementsAre("Aborted(finished)", "release"));
 }
 
 TEST_F(WriterTest, AbortReleasesOnlyAfterTheFlush) {
   GetGranted();
   PutLayer(0, 0, {PageId{40}});
-  EXPECT_THAT(On(Writer::Abort{AbortReason::kFinished}), ElementsAre("flush"));
-  EXPECT_THAT(On(Writer::Abort{AbortReason::kCancelled}), IsEmpty()) << "said twice";
+  EXPECT_THAT(On(Writer::Abort{Cause::kFinished}), ElementsAre("flush"));
+  EXPECT_THAT(On(Writer::Abort{Cause::kCancelled}), IsEmpty()) << "said twice";
   EXPECT_THAT(On(Writer::FlushDone{}), ElementsAre("Aborted(finished)", "release"));
 }
 
@@ -212,7 +216,7 @@ TEST_F(WriterTest, AbortAfterCommitNeedsNoSecondFence) {
   GetGranted();
   On(Writer::CommitSequence{{1}});
   On(Writer::FlushDone{});
-  EXPECT_THAT(On(Writer::Abort{AbortReason::kCancelled}), ElementsAre("release"));
+  EXPECT_THAT(On(Writer::Abort{Cause::kCancelled}), ElementsAre("release"));
 }
 
 TEST_F(WriterTest, FailedFlushGivesTheConnectionUpInsteadOfAFence) {
@@ -231,7 +235,7 @@ TEST_F(WriterTest, LostPeerEndsEveryState) {
   Writer granted = writer_;
   EXPECT_THAT(lose(granted), ElementsAre("fail"));
   Writer aborting = writer_;
-  aborting.On(Writer::Abort{AbortReason::kCancelled});
+  aborting.On(Writer::Abort{Cause::kCancelled});
   EXPECT_THAT(lose(aborting), ElementsAre("release"));
   On(Writer::CommitSequence{{1}});
   On(Writer::FlushDone{});
@@ -239,21 +243,88 @@ TEST_F(WriterTest, LostPeerEndsEveryState) {
   EXPECT_THAT(lose(writer_), IsEmpty()) << "ended";
 }
 
-TEST_F(WriterTest, RefusalsKeepTheirMeaning) {
-  const std::pair<RefuseReason, absl::StatusCode> kCases[] = {
-      {RefuseReason::kTooLarge, absl::StatusCode::kInvalidArgument},
-      {RefuseReason::kQueueFull, absl::StatusCode::kResourceExhausted},
-      {RefuseReason::kDraining, absl::StatusCode::kUnavailable},
-      {RefuseReason::kUnknownAttempt, absl::StatusCode::kFailedPrecondition},
+TEST_F(WriterTest, ARefusalIsSeenFromTheWritersSide) {
+  const std::pair<Cause, Fault> kCases[] = {
+      {Cause::kTooLarge, Fault::kClient}, {Cause::kOverloaded, Fault::kPeer}, {Cause::kQuarantined, Fault::kPeer},
+      {Cause::kDraining, Fault::kPeer},   {Cause::kRevoked, Fault::kNobody},  {Cause::kUnknownAttempt, Fault::kNobody},
   };
-  for (const auto& [reason, code] : kCases) {
+  for (const auto& [cause, at_fault] : kCases) {
+    SCOPED_TRACE(std::string(Name(cause)));
     Writer writer(kConfig, Reserve{kAttempt, kTokens, {}});
     writer.On(Writer::Start{});
-    const std::vector<Writer::Action> actions = writer.On(Message(Refused{kAttempt, reason, "the detail"}));
+    const std::vector<Writer::Action> actions =
+        writer.On(Message(Refused{kAttempt, cause, "the detail", absl::Seconds(3)}));
     ASSERT_THAT(Names(actions), ElementsAre("fail"));
-    const absl::Status& why = std::get<Writer::Fail>(actions[0]).why;
-    EXPECT_EQ(why.code(), code);
-    EXPECT_THAT(std::string(why.message()), HasSubstr("the detail"));
+    const Outcome& why = std::get<Writer::Fail>(actions[0]).why;
+    EXPECT_EQ(why.cause, cause);
+    EXPECT_EQ(why.at_fault, at_fault);
+    EXPECT_EQ(why.retry_after, absl::Seconds(3));
+    EXPECT_THAT(why.detail, HasSubstr("the detail"));
+    EXPECT_FALSE(FailsKvTransfer(why.cause));
+    EXPECT_FALSE(BreaksPair(why));
+    EXPECT_FALSE(AvoidsReporter(why)) << "no refusal is this worker's fault";
+  }
+}
+
+TEST_F(WriterTest, EachWayToLoseAHandoffHasItsOutcome) {
+  GetGranted();
+  const Writer granted = writer_;
+  On(Writer::CommitSequence{{1}});
+  const Writer flushing = writer_;
+  On(Writer::FlushDone{});
+  const Writer committing = writer_;
+  const absl::Status gone = absl::UnavailableError("no heartbeat");
+  struct Case {
+    const char* name;
+    Writer writer;
+    std::vector<Writer::Event> events;
+    Cause cause;
+    Fault at_fault;
+    bool breaks_pair;
+  };
+  const std::vector<Case> cases = {
+      {"revoked", granted, {Message(Revoke{kAttempt}), Writer::FlushDone{}}, Cause::kRevoked, Fault::kNobody, false},
+      {"flush failed", flushing, {Writer::FlushFailed{gone}}, Cause::kPeerLost, Fault::kPeer, true},
+      {"peer given up", committing, {Writer::PeerGivenUp{gone}}, Cause::kPeerLost, Fault::kPeer, true},
+      {"given up, yet flushed",
+       granted,
+       {Writer::PeerGivenUp{gone}, Writer::FlushDone{}},
+       Cause::kPeerLost,
+       Fault::kPeer,
+       true},
+      {"given up while flushing",
+       flushing,
+       {Writer::PeerGivenUp{gone}, Writer::FlushDone{}},
+       Cause::kPeerLost,
+       Fault::kPeer,
+       true},
+      {"peer revoked", granted, {Writer::PeerRevoked{gone}}, Cause::kPeerLost, Fault::kPeer, true},
+      {"commit mismatch", committing, {Message(Committed{kAttempt, "tag"})}, Cause::kInternal, Fault::kPair, true},
+      {"commit of a revoked grant",
+       committing,
+       {Message(Committed{kAttempt, "revoked", Cause::kRevoked})},
+       Cause::kRevoked,
+       Fault::kNobody,
+       false},
+      {"commit of nothing",
+       committing,
+       {Message(Committed{kAttempt, "nothing", Cause::kUnknownAttempt})},
+       Cause::kUnknownAttempt,
+       Fault::kNobody,
+       false},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.name);
+    Writer writer = c.writer;
+    std::vector<Writer::Action> actions;
+    for (const Writer::Event& event : c.events) actions = writer.On(event);
+    ASSERT_TRUE(std::holds_alternative<Writer::Fail>(actions.back()));
+    const Outcome& why = std::get<Writer::Fail>(actions.back()).why;
+    EXPECT_EQ(why.cause, c.cause);
+    EXPECT_EQ(why.at_fault, c.at_fault);
+    EXPECT_EQ(BreaksPair(why), c.breaks_pair);
+    EXPECT_EQ(FailsKvTransfer(why.cause), c.breaks_pair) << "what is only withdrawn is no failed transfer";
+    if (c.cause == Cause::kPeerLost) EXPECT_THAT(why.detail, HasSubstr("no heartbeat"));
   }
 }
 
@@ -261,10 +332,9 @@ TEST_F(WriterTest, LateDuplicateAndForeignMessagesChangeNothing) {
   GetGranted();
   const Writer before = writer_;
   for (const Message& message :
-       {Message(Queued{kAttempt}), Message(Grant({1, 2, 4}, {0})),
-        Message(Refused{kAttempt, RefuseReason::kDraining, ""}), Message(Committed{kAttempt, ""}),
-        Message(Reserve{kAttempt, 1, {}}), Message(CancelReserve{kAttempt}), Message(Commit{kAttempt, 1, {1}, 1}),
-        Message(Aborted{kAttempt, AbortReason::kFailed})}) {
+       {Message(Queued{kAttempt}), Message(Grant({1, 2, 4}, {0})), Message(Refused{kAttempt, Cause::kDraining, ""}),
+        Message(Committed{kAttempt, ""}), Message(Reserve{kAttempt, 1, {}}), Message(CancelReserve{kAttempt}),
+        Message(Commit{kAttempt, 1, {1}, 1}), Message(Aborted{kAttempt, Cause::kInternal})}) {
     EXPECT_THAT(OnMessage(message), IsEmpty());
     EXPECT_EQ(writer_, before);
   }
@@ -273,7 +343,7 @@ TEST_F(WriterTest, LateDuplicateAndForeignMessagesChangeNothing) {
 }
 
 TEST_F(WriterTest, AGrantNobodyWaitsForIsGivenBack) {
-  EXPECT_EQ(Writer::AnswerToUnknown(Grant({1}, {0})), Message(Aborted{kAttempt, AbortReason::kCancelled}));
+  EXPECT_EQ(Writer::AnswerToUnknown(Grant({1}, {0})), Message(Aborted{kAttempt, Cause::kCancelled}));
   EXPECT_EQ(Writer::AnswerToUnknown(Revoke{kAttempt}), std::nullopt);
   EXPECT_EQ(Writer::AnswerToUnknown(Committed{kAttempt, ""}), std::nullopt);
 }

@@ -39,8 +39,8 @@ std::vector<MetricFamily> RouterFamilies() {
   metrics.Finished("m", usage, {});
   metrics.RequestEnded("m", "stop", absl::Seconds(1));
   metrics.Placed("m", /*local=*/true, /*cached_tokens=*/1);
-  metrics.AttemptEnded("m", router::AttemptEnd::kFinished);
-  metrics.Resumed("m", router::AttemptEnd::kPreempted, absl::Seconds(1));
+  metrics.AttemptEnded("m", Cause::kFinished);
+  metrics.Resumed("m", Cause::kPreempted, absl::Seconds(1));
   metrics.TokenDisagreement("m");
   metrics.SetRunningRequests(1);
   metrics.SetWorkers({{"ready", 1}});
@@ -52,9 +52,9 @@ std::vector<MetricFamily> WorkerFamilies() {
   static prometheus::Registry registry;
   WorkerMetrics metrics(registry, "m", "both");
   Attempt attempt;
-  metrics.AttemptEnded(attempt, "finished");
+  metrics.AttemptEnded(attempt, Cause::kFinished);
   attempt.is_probe = true;
-  metrics.AttemptEnded(attempt, "finished");
+  metrics.AttemptEnded(attempt, Cause::kFinished);
   return registry.Collect();
 }
 

@@ -137,7 +137,7 @@ TEST(LocalPromptsTest, APromptDoesNotWaitForPagesInQuarantine) {
   for (PageRef& page : taken) page.SetQuarantined(true);
   const auto sink = std::make_shared<FirstFailure>();
   ASSERT_OK(node.Open(LocalAttempt(40), /*local=*/true, sink));
-  EXPECT_EQ(sink->Get().cause(), v1::ATTEMPT_FAILURE_OVERLOADED);
+  EXPECT_EQ(sink->Get().cause(), v1::CAUSE_QUARANTINED);
   for (PageRef& page : taken) page.SetQuarantined(false);
   taken.clear();
   EXPECT_TRUE(node.BecomesEmpty());
@@ -152,7 +152,7 @@ TEST(LocalPromptsTest, AnAttemptThatIsHereAlreadyIsNotLeftOpenAtTheReceiver) {
   ASSERT_OK(node.Open(attempt, /*local=*/true, first));
   const auto second = std::make_shared<FirstFailure>();
   ASSERT_OK(node.Open(attempt, /*local=*/false, second));
-  EXPECT_EQ(second->Get().cause(), v1::ATTEMPT_FAILURE_INVALID);
+  EXPECT_EQ(second->Get().cause(), v1::CAUSE_INVALID);
   EXPECT_TRUE(Fails(node.receiver().OpenAttempt(attempt.key), absl::StatusCode::kFailedPrecondition, "before"))
       << "not: it is open";
   node.Cancel(attempt.key, /*local=*/true);

@@ -121,7 +121,7 @@ TEST_F(LocalTurnsTest, APromptThatNeedsPagesInQuarantineFailsWhoeversTurnItIs) {
   receiver_.load_.queued_first = true;
   const std::shared_ptr<LastEvent> sink = Submit(1);
   EXPECT_THAT(ToldInATick(), ElementsAre(Pair(0, false))) << "it has ended";
-  EXPECT_EQ(sink->event_.failed().cause(), v1::ATTEMPT_FAILURE_OVERLOADED);
+  EXPECT_EQ(sink->event_.failed().cause(), v1::CAUSE_QUARANTINED);
   for (PageRef& page : taken) page.SetQuarantined(false);
 }
 

@@ -180,11 +180,11 @@ class Traveller {
   }
 
   void OnFailed(bool of_next, const v1::AttemptFailed& failed) {
-    if (failed.cause() == v1::ATTEMPT_FAILURE_INTERNAL || failed.cause() == v1::ATTEMPT_FAILURE_INVALID) {
+    if (failed.cause() == v1::CAUSE_INTERNAL || failed.cause() == v1::CAUSE_INVALID) {
       return Error(failed.message());
     }
     if (of_next) return GiveUpMove();
-    if (failed.cause() == v1::ATTEMPT_FAILURE_PREEMPTED) ++answer_.preemptions;
+    if (failed.cause() == v1::CAUSE_PREEMPTED) ++answer_.preemptions;
     if (next_) GiveUpMove();
     tokens_.clear();
     BeginAnew();

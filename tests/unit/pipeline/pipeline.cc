@@ -145,10 +145,10 @@ class AttemptRun {
     return std::nullopt;
   }
   Outcome OnFailed(const v1::AttemptFailed& failed) {
-    if (failed.cause() == v1::ATTEMPT_FAILURE_INVALID || failed.cause() == v1::ATTEMPT_FAILURE_INTERNAL) {
+    if (failed.cause() == v1::CAUSE_INVALID || failed.cause() == v1::CAUSE_INTERNAL) {
       return Error(failed.message());
     }
-    if (failed.cause() == v1::ATTEMPT_FAILURE_PREEMPTED) ++answer_.preemptions;
+    if (failed.cause() == v1::CAUSE_PREEMPTED) ++answer_.preemptions;
     return End::kAgain;
   }
   End Error(std::string what) {
@@ -236,10 +236,9 @@ DecodeNode::DecodeNode(std::string name, const NodeOptions& options) : Node(std:
              auto shared = std::make_shared<ReceivedSequence>(std::move(received));
              thread_.Post([this, shared] { engine_->OnReceived(std::move(*shared)); });
            },
-       .on_failed =
-           [this](const AttemptKey& key, const absl::Status& why) {
-             thread_.Post([this, key, why] { engine_->OnHandoffFailed(key, why); });
-           },
+       .on_failed = [this](
+                        const AttemptKey& key,
+                        const Outcome& why) { thread_.Post([this, key, why] { engine_->OnHandoffFailed(key, why); }); },
        .on_finished_by_writer = [](const AttemptKey&) {},
        .on_wait_changed = [this] { thread_.Post([] {}); }}));
   engine_ = std::make_unique<DecodeEngine>(DecodeEngine::Parts{.model = model_.get(),

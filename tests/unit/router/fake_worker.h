@@ -275,7 +275,7 @@ class FakeWorker : public v1::WorkerControl::CallbackService,
     if (first + 1 == request->header().sampling().max_tokens()) {
       end.mutable_finished()->set_reason(v1::FINISH_REASON_LENGTH);
     } else if (hand_over == nullptr) {
-      end.mutable_failed()->set_cause(v1::ATTEMPT_FAILURE_PEER_LOST);
+      end.mutable_failed()->set_cause(v1::CAUSE_PEER_LOST);
     } else {
       end.mutable_handed_over()->set_kv_bytes(4096);
       hand_over(first + 1);

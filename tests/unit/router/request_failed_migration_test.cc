@@ -16,9 +16,9 @@ TEST_F(RequestMigrationTest, AFailedMoveCostsNothingAndIsTriedAgain) {
     std::function<void()> fail;
   };
   const std::vector<Case> cases = {
-      {"the draining worker cannot", [&] { Prefill(2, PrefillFailed(v1::ATTEMPT_FAILURE_REVOKED)); }},
+      {"the draining worker cannot", [&] { Prefill(2, PrefillFailed(Cause::kRevoked)); }},
       {"the migrate call is lost", [&] { PrefillEnds(2, absl::UnimplementedError("no such method")); }},
-      {"the other worker fails it", [&] { Decode(2, DecodeFailed(v1::ATTEMPT_FAILURE_PEER_LOST)); }},
+      {"the other worker fails it", [&] { Decode(2, DecodeFailed(Cause::kPeerLost)); }},
       {"the other worker is lost", [&] { DecodeEnds(2, absl::UnavailableError("gone")); }},
   };
   for (const Case& c : cases) {
@@ -51,7 +51,7 @@ TEST_F(RequestMigrationTest, ThePauseBeforeTheNextTryGrowsToALimit) {
   absl::Duration last;
   for (int i = 0; i < 10; ++i) {
     const int pauses = Count<action::WakeAfter>();
-    i == 0 ? Decode(2, DecodeFailed(v1::ATTEMPT_FAILURE_PEER_LOST)) : PlaceMigrationNowhere();
+    i == 0 ? Decode(2, DecodeFailed(Cause::kPeerLost)) : PlaceMigrationNowhere();
     ASSERT_EQ(Count<action::WakeAfter>(), pauses + 1);
     const absl::Duration pause = Last<action::WakeAfter>().delay;
     EXPECT_GT(pause, absl::ZeroDuration());
@@ -70,7 +70,7 @@ TEST_F(RequestMigrationTest, WhoFailedAMoveIsAvoidedOnce) {
   };
   using Ids = std::vector<std::string>;
   BeginMigrating();
-  Decode(2, DecodeFailed(v1::ATTEMPT_FAILURE_PEER_LOST));
+  Decode(2, DecodeFailed(Cause::kPeerLost));
   Wake();
   EXPECT_EQ(avoided(), (Ids{"d2", "d1"}));
   PlaceMigrationNowhere();
@@ -82,14 +82,14 @@ TEST_F(RequestMigrationTest, WhoFailedAMoveIsAvoidedOnce) {
   EXPECT_EQ(avoided(), (Ids{"d3", "d1"}));
   PlaceMigrationOn("d2");
   Accept(4);
-  Prefill(4, PrefillFailed(v1::ATTEMPT_FAILURE_REVOKED));
+  Prefill(4, PrefillFailed(Cause::kRevoked));
   Wake();
   EXPECT_EQ(avoided(), Ids{"d1"}) << "the draining worker gave up: that was not d2's fault";
 }
 
 TEST_F(RequestMigrationTest, WhatWasLearntOfOneMoveEndsWithIt) {
   BeginMigrating();
-  Decode(2, DecodeFailed(v1::ATTEMPT_FAILURE_PEER_LOST));
+  Decode(2, DecodeFailed(Cause::kPeerLost));
   const absl::Duration first_pause = Last<action::WakeAfter>().delay;
   Wake();
   PlaceMigrationOn("d3");
@@ -104,7 +104,7 @@ TEST_F(RequestMigrationTest, WhatWasLearntOfOneMoveEndsWithIt) {
 
 TEST_F(RequestMigrationTest, ARetryThatTheNextAttemptOutlivesMovesNothing) {
   BeginMigrating();
-  Decode(2, DecodeFailed(v1::ATTEMPT_FAILURE_PEER_LOST));
+  Decode(2, DecodeFailed(Cause::kPeerLost));
   const uint32_t retry = Last<action::WakeAfter>().wake;
   DecodeEnds(1, absl::UnavailableError("gone"));
   PlaceOn("p1", "d2");
@@ -128,14 +128,14 @@ TEST_F(RequestMigrationTest, OnlyCallsThatAreOpenAreCancelledWhenAMoveFails) {
     int prefill;
   };
   const std::vector<Case> cases = {
-      {"the other worker fails it", [&] { Decode(2, DecodeFailed(v1::ATTEMPT_FAILURE_PEER_LOST)); }, 0, 1},
+      {"the other worker fails it", [&] { Decode(2, DecodeFailed(Cause::kPeerLost)); }, 0, 1},
       {"the other worker's call ends", [&] { DecodeEnds(2, absl::UnavailableError("gone")); }, 0, 1},
-      {"the draining worker fails it", [&] { Prefill(2, PrefillFailed(v1::ATTEMPT_FAILURE_REVOKED)); }, 1, 0},
+      {"the draining worker fails it", [&] { Prefill(2, PrefillFailed(Cause::kRevoked)); }, 1, 0},
       {"the draining worker's call ends", [&] { PrefillEnds(2, absl::UnavailableError("gone")); }, 1, 0},
       {"the other worker fails it after the handover",
        [&] {
          Prefill(2, HandedOver());
-         Decode(2, DecodeFailed(v1::ATTEMPT_FAILURE_INTERNAL));
+         Decode(2, DecodeFailed(Cause::kInternal));
        },
        0, 0},
   };
@@ -173,8 +173,7 @@ TEST_F(RequestMigrationTest, OnceTheOtherWorkerHasStartedTheDrainingOnesWordDoes
     actions_.clear();
     BeginMigrating();
     Decode(2, StartedFrom(5));
-    call_ends ? PrefillEnds(2, absl::UnavailableError("gone"))
-              : Prefill(2, PrefillFailed(v1::ATTEMPT_FAILURE_PEER_LOST));
+    call_ends ? PrefillEnds(2, absl::UnavailableError("gone")) : Prefill(2, PrefillFailed(Cause::kPeerLost));
     EXPECT_TRUE(Ends().empty());
     Decode(1, Tokens(3, {3, 4}));
     EXPECT_EQ(Ends(), std::vector<std::string>{"1 migrated"});
@@ -204,7 +203,7 @@ TEST_F(RequestMigrationTest, TheLossOfTheOtherWorkerWhileTokensAreStillToComeCos
 
 TEST_F(RequestMigrationTest, ASequenceThatWentToAnAttemptThatIsOverIsComputedAgain) {
   BeginMigrating();
-  Decode(2, DecodeFailed(v1::ATTEMPT_FAILURE_INTERNAL));
+  Decode(2, DecodeFailed(Cause::kInternal));
   Decode(1, Migrated(2));
   EXPECT_EQ(Ends(), (std::vector<std::string>{"2 internal", "1 revoked"}));
   EXPECT_EQ(Count<action::Place>(), 2);

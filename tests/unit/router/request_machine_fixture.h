@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/outcome_proto.h"
 #include "fake_tokenizer.h"
 #include "router/request_machine.h"
 
@@ -168,10 +169,10 @@ class RequestMachineTest : public ::testing::Test {
     event.mutable_finished()->set_reason(reason);
     return event;
   }
-  static v1::DecodeEvent DecodeFailed(v1::AttemptFailure cause) {
+  static v1::DecodeEvent DecodeFailed(Cause cause) { return DecodeFailed(cause, DefaultFault(cause)); }
+  static v1::DecodeEvent DecodeFailed(Cause cause, Fault at_fault) {
     v1::DecodeEvent event;
-    event.mutable_failed()->set_cause(cause);
-    event.mutable_failed()->set_message("said the decode worker");
+    FillFailed(Outcome(cause, at_fault, "said the decode worker"), event.mutable_failed());
     return event;
   }
   static v1::PrefillEvent PrefillFinished(v1::FinishReason reason) {
@@ -179,10 +180,10 @@ class RequestMachineTest : public ::testing::Test {
     event.mutable_finished()->set_reason(reason);
     return event;
   }
-  static v1::PrefillEvent PrefillFailed(v1::AttemptFailure cause) {
+  static v1::PrefillEvent PrefillFailed(Cause cause) { return PrefillFailed(cause, DefaultFault(cause)); }
+  static v1::PrefillEvent PrefillFailed(Cause cause, Fault at_fault) {
     v1::PrefillEvent event;
-    event.mutable_failed()->set_cause(cause);
-    event.mutable_failed()->set_message("said the prefill worker");
+    FillFailed(Outcome(cause, at_fault, "said the prefill worker"), event.mutable_failed());
     return event;
   }
 

@@ -189,7 +189,7 @@ TEST_F(RequestMachineTest, ATokenThatNeverComesEndsTheAttempt) {
   Decode(1, Tokens(1, {1}));
   Prefill(1, HandedOver());
   Decode(1, DecodeFinished(v1::FINISH_REASON_LENGTH));
-  EXPECT_EQ(Last<action::AttemptEnded>().end, AttemptEnd::kInternal);
+  EXPECT_EQ(Last<action::AttemptEnded>().outcome.cause, Cause::kInternal);
   EXPECT_EQ(Count<action::Place>(), 2) << "and another one is tried";
 }
 

@@ -31,7 +31,7 @@ class RequestMigrationTest : public RequestMachineTest {
     std::vector<std::string> ends;
     for (const Action& action : actions_) {
       const auto* ended = std::get_if<action::AttemptEnded>(&action);
-      if (ended != nullptr) ends.push_back(absl::StrCat(ended->attempt, " ", std::string(Name(ended->end))));
+      if (ended != nullptr) ends.push_back(absl::StrCat(ended->attempt, " ", std::string(Name(ended->outcome.cause))));
     }
     return ends;
   }

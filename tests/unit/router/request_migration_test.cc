@@ -40,7 +40,7 @@ TEST_F(RequestMigrationTest, TheSuccessorTakesOverWhenItHasStarted) {
   EXPECT_EQ(finish.attempts(1).kv_bytes(), 4096u);
   EXPECT_NEAR(finish.attempts(1).pause_seconds(), 0.04, 1e-9);
   EXPECT_EQ(Last<action::Resumed>().pause, absl::Milliseconds(40));
-  EXPECT_EQ(Last<action::Resumed>().end, AttemptEnd::kMigrated);
+  EXPECT_EQ(Last<action::Resumed>().after, Cause::kMigrated);
   EXPECT_EQ(finish.usage().cached_prompt_tokens(), 2u) << "the prompt's, not the migration's";
 }
 

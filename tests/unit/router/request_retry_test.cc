@@ -13,7 +13,7 @@ TEST_F(RequestMachineTest, ADecodeWorkersDeathGoesOnFromTheOutputSoFar) {
   BeginDecoding();
   Decode(1, Tokens(1, {1}));
   DecodeEnds(1, absl::UnavailableError("connection reset"));
-  EXPECT_EQ(Last<action::AttemptEnded>().end, AttemptEnd::kDecodeLost);
+  EXPECT_EQ(Last<action::AttemptEnded>().outcome.cause, Cause::kDecodeLost);
   EXPECT_EQ(Last<action::Place>().avoid, (std::vector<WorkerKey>{{"d1", 1}}));
   EXPECT_EQ(machine_->output(), (std::vector<TokenId>{0, 1})) << "the prior output of attempt 2";
 
@@ -37,7 +37,7 @@ TEST_F(RequestMachineTest, ADecodeWorkersDeathGoesOnFromTheOutputSoFar) {
 TEST_F(RequestMachineTest, AnAttemptIsCancelledBeforeTheNextAndIgnoredAfter) {
   BeginAccepted();
   PrefillEnds(1, absl::UnavailableError("gone"));
-  EXPECT_EQ(Last<action::AttemptEnded>().end, AttemptEnd::kPrefillLost);
+  EXPECT_EQ(Last<action::AttemptEnded>().outcome.cause, Cause::kPrefillLost);
   EXPECT_EQ(Last<action::CancelDecode>().attempt, 1u);
   PlaceOn("p2", "d1");
   Accept(2);
@@ -66,7 +66,7 @@ TEST_F(RequestMachineTest, ThePrefillWorkersDeathWithAnUnknownFirstTokenIsALoss)
   Decode(1, Started());
   Decode(1, Tokens(1, {1}));
   PrefillEnds(1, absl::UnavailableError("gone"));
-  EXPECT_EQ(Last<action::AttemptEnded>().end, AttemptEnd::kPrefillLost);
+  EXPECT_EQ(Last<action::AttemptEnded>().outcome.cause, Cause::kPrefillLost);
   EXPECT_EQ(Text(), "");
 }
 
@@ -75,8 +75,8 @@ TEST_F(RequestMachineTest, PreemptionOpensTheNextAttemptAndIsNotCountedAsAFailur
   BeginDecoding();
   for (uint32_t attempt = 1; attempt < 6; ++attempt) {
     Decode(attempt, Tokens(attempt, {0}));
-    Decode(attempt, DecodeFailed(v1::ATTEMPT_FAILURE_PREEMPTED));
-    EXPECT_EQ(Last<action::AttemptEnded>().end, AttemptEnd::kPreempted);
+    Decode(attempt, DecodeFailed(Cause::kPreempted));
+    EXPECT_EQ(Last<action::AttemptEnded>().outcome.cause, Cause::kPreempted);
     PlaceOn("p1", "d1");
     Accept(attempt + 1);
   }
@@ -86,10 +86,10 @@ TEST_F(RequestMachineTest, PreemptionOpensTheNextAttemptAndIsNotCountedAsAFailur
 
 TEST_F(RequestMachineTest, PreemptionWithoutProgressBacksOff) {
   BeginAccepted();
-  Decode(1, DecodeFailed(v1::ATTEMPT_FAILURE_PREEMPTED));
+  Decode(1, DecodeFailed(Cause::kPreempted));
   EXPECT_EQ(Count<action::Place>(), 2) << "at once the first time";
   PlaceOn("p1", "d1");
-  Decode(2, DecodeFailed(v1::ATTEMPT_FAILURE_PREEMPTED));
+  Decode(2, DecodeFailed(Cause::kPreempted));
   EXPECT_EQ(Count<action::Place>(), 2);
   Wake();
   EXPECT_EQ(Count<action::Place>(), 3);
@@ -97,28 +97,26 @@ TEST_F(RequestMachineTest, PreemptionWithoutProgressBacksOff) {
 
 TEST_F(RequestMachineTest, ALostPeerMarksThePairAndAvoidsTheOtherWorker) {
   BeginAccepted();
-  Prefill(1, PrefillFailed(v1::ATTEMPT_FAILURE_PEER_LOST));
-  EXPECT_EQ(Last<action::AttemptEnded>().end, AttemptEnd::kPeerLost);
+  Prefill(1, PrefillFailed(Cause::kPeerLost));
+  EXPECT_EQ(Last<action::AttemptEnded>().outcome.cause, Cause::kPeerLost);
   EXPECT_EQ(Last<action::AttemptEnded>().broken_pair, 77u);
   EXPECT_EQ(Last<action::Place>().avoid, (std::vector<WorkerKey>{{"d1", 1}}));
 }
 
 TEST_F(RequestMachineTest, TheCausesOfWorkersAreKept) {
-  for (const auto& [failure, end] : {std::pair{v1::ATTEMPT_FAILURE_DRAINING, AttemptEnd::kDraining},
-                                     std::pair{v1::ATTEMPT_FAILURE_REVOKED, AttemptEnd::kRevoked},
-                                     std::pair{v1::ATTEMPT_FAILURE_INTERNAL, AttemptEnd::kInternal}}) {
+  for (const Cause cause : {Cause::kDraining, Cause::kRevoked, Cause::kInternal}) {
     actions_.clear();
     BeginAccepted();
-    Decode(1, DecodeFailed(failure));
-    EXPECT_EQ(Last<action::AttemptEnded>().end, end);
-    EXPECT_EQ(Last<action::AttemptEnded>().detail, "said the decode worker");
+    Decode(1, DecodeFailed(cause));
+    EXPECT_EQ(Last<action::AttemptEnded>().outcome.cause, cause);
+    EXPECT_EQ(Last<action::AttemptEnded>().outcome.detail, "said the decode worker");
     EXPECT_EQ(Count<action::Place>(), 2);
   }
 }
 
 TEST_F(RequestMachineTest, ARequestThatCanNeverRunFailsAtOnce) {
   BeginAccepted();
-  Prefill(1, PrefillFailed(v1::ATTEMPT_FAILURE_INVALID));
+  Prefill(1, PrefillFailed(Cause::kInvalid));
   EXPECT_TRUE(Fails(Failure(), absl::StatusCode::kInvalidArgument, "said the prefill worker"));
   EXPECT_EQ(Count<action::CancelDecode>(), 1);
 }
@@ -126,14 +124,14 @@ TEST_F(RequestMachineTest, ARequestThatCanNeverRunFailsAtOnce) {
 TEST_F(RequestMachineTest, ACallThatIsNotTakenIsTriedElsewhere) {
   Begin();
   DecodeEnds(1, absl::FailedPreconditionError("protocol 2"));
-  EXPECT_EQ(Last<action::AttemptEnded>().end, AttemptEnd::kRefused);
+  EXPECT_EQ(Last<action::AttemptEnded>().outcome.cause, Cause::kRefused);
   EXPECT_EQ(Last<action::Place>().avoid, (std::vector<WorkerKey>{{"d1", 1}}));
 }
 
 TEST_F(RequestMachineTest, ACallThatEndsWithoutATerminalEventIsALoss) {
   BeginDecoding();
   DecodeEnds(1, absl::OkStatus());
-  EXPECT_EQ(Last<action::AttemptEnded>().end, AttemptEnd::kDecodeLost);
+  EXPECT_EQ(Last<action::AttemptEnded>().outcome.cause, Cause::kDecodeLost);
 }
 
 TEST_F(RequestMachineTest, GivesUpAfterMaxAttemptsAndNamesTheLastCause) {
@@ -154,7 +152,7 @@ TEST_F(RequestMachineTest, GivesUpAfterMaxAttemptsAndNamesTheLastCause) {
 TEST_F(RequestMachineTest, OverloadLooksForAnotherPairThenWaitsThenGivesAHint) {
   policy_.overload_wait = absl::Milliseconds(200);
   BeginAccepted();
-  Prefill(1, PrefillFailed(v1::ATTEMPT_FAILURE_OVERLOADED));
+  Prefill(1, PrefillFailed(Cause::kOverloaded));
   EXPECT_EQ(Last<action::Place>().avoid, (std::vector<WorkerKey>{{"p1", 1}}));
   PlaceNowhere(PlacementResult::Kind::kOnlyAvoided);
   uint32_t attempt = 1;
@@ -163,7 +161,7 @@ TEST_F(RequestMachineTest, OverloadLooksForAnotherPairThenWaitsThenGivesAHint) {
     EXPECT_TRUE(Last<action::Place>().avoid.empty()) << "after a wait everyone is asked again";
     PlaceOn("p1", "d1");
     Accept(++attempt);
-    Prefill(attempt, PrefillFailed(v1::ATTEMPT_FAILURE_OVERLOADED));
+    Prefill(attempt, PrefillFailed(Cause::kOverloaded));
     PlaceNowhere(PlacementResult::Kind::kOnlyAvoided);
   }
   EXPECT_TRUE(Fails(Failure(), absl::StatusCode::kResourceExhausted, "retry after"));
@@ -173,7 +171,7 @@ TEST_F(RequestMachineTest, OverloadLooksForAnotherPairThenWaitsThenGivesAHint) {
 
 TEST_F(RequestMachineTest, TheOneThatIsFullIsAvoided) {
   BeginAccepted();
-  Prefill(1, PrefillFailed(v1::ATTEMPT_FAILURE_PEER_OVERLOADED));
+  Prefill(1, PrefillFailed(Cause::kOverloaded, Fault::kPeer));
   EXPECT_EQ(Last<action::Place>().avoid, (std::vector<WorkerKey>{{"d1", 1}}));
 }
 
@@ -245,7 +243,7 @@ TEST_F(RequestMachineTest, TimeInWhichAWorkerWorkedIsNoWait) {
     for (const bool overloaded : {false, true}) {
       SCOPED_TRACE(absl::StrCat("local ", local, " overloaded ", overloaded));
       const auto nowhere = overloaded ? PlacementResult::Kind::kOnlyAvoided : PlacementResult::Kind::kNoneReady;
-      const auto failure = overloaded ? v1::ATTEMPT_FAILURE_OVERLOADED : v1::ATTEMPT_FAILURE_INTERNAL;
+      const auto failure = overloaded ? Cause::kOverloaded : Cause::kInternal;
       actions_.clear();
       Begin();
       DecodeEnds(1, absl::UnavailableError("gone"));

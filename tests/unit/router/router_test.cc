@@ -541,7 +541,7 @@ TEST_F(RouterTest, TimeSpentWaitingForRoomIsQueueTime) {
   worker.SetDecodeScript([&](const v1::DecodeRequest& request, const std::shared_ptr<DecodeStream>& stream) {
     v1::DecodeEvent event = FakeWorker::Tokens(0, request.header().sampling().max_tokens());
     if (++refusals <= kRefusals) {
-      event.mutable_failed()->set_cause(v1::ATTEMPT_FAILURE_OVERLOADED);
+      event.mutable_failed()->set_cause(v1::CAUSE_OVERLOADED);
     } else {
       stream->Send(event);
       event = FakeWorker::Finished();

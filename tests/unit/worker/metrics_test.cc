@@ -35,7 +35,7 @@ class WorkerMetricsTest : public ::testing::Test {
     metrics_.TokenSampled(attempt);
     metrics_.HandedOver(attempt, {absl::Seconds(7), absl::Seconds(8), 9, "inproc"});
     metrics_.HandoffFailed(attempt);
-    metrics_.AttemptEnded(attempt, "finished");
+    metrics_.AttemptEnded(attempt, Cause::kFinished);
   }
   MetricsPage Page() { return MetricsPage::Parse(prometheus::TextSerializer().Serialize(registry_.Collect())); }
 
