@@ -9,16 +9,22 @@
 //   kClosing   | what the workers report at their end   | both calls ended, or a grace period -> kDone
 //   kDone      | nothing                                |
 //
-// An attempt opens the decode call; Accepted lets it submit the prefill call (unless the decode worker prefills
-// itself). Every second try has one form: attempt n is cancelled and its events are ignored, then attempt n+1 starts
-// with the output so far. Events therefore carry their attempt; those of another one than the open one do nothing.
+// An attempt has two calls, each with a CallPhase. The decode call is opened first; when the decode worker has accepted,
+// the prefill call follows, unless the decode worker computes the prompt itself. Progress says how far the decode worker
+// is. When an attempt ends without the whole output, attempt n is cancelled and its events are ignored; then attempt n+1
+// starts with the output so far. Events therefore carry the number of their attempt, and events of an attempt that is
+// not open do nothing. common/outcome.h says what follows from how an attempt ended: whom the next attempt avoids,
+// whether the pair is broken, and whether another attempt can help at all.
 //
-// Migration is the exception: when a decode worker drains, attempt n+1 is opened at another one while n goes on, and
-// n's worker hands its sequence over (request_migration.cc). Both may send tokens until n+1 has taken over.
+// Migration is the exception: when a decode worker drains, attempt n+1 is opened at another decode worker while n goes
+// on, and n's worker hands the sequence over. Both may send tokens until n+1 has taken over.
 //
 // Tokens leave in the order of their output index, each once. A token that comes again must be the same: otherwise the
-// request fails with INTERNAL, for no answer can be trusted then. The machine, not the workers, decides where the
+// request fails with INTERNAL, because no answer can be trusted then. The machine, not the workers, decides where the
 // output ends, so that a worker's death after the last token loses nothing.
+//
+// The parts: request_machine.cc (events, the request's end), request_tokens.cc (tokens), request_attempts.cc (how an
+// attempt ends and the next one starts), request_migration.cc (migration).
 //
 // Not thread-safe: the owner calls it from one strand, and runs TakeActions() after each event.
 #pragma once
@@ -50,6 +56,18 @@ struct RetryPolicy {
       absl::Seconds(10);  // for a pair to become ready; once begun, to come back to life, too
 };
 
+// What the request waits for when it asks to be woken. A later wake-up replaces all earlier ones.
+enum class WakeReason : uint8_t {
+  kPlace,    // the backoff has passed: look for workers
+  kMigrate,  // try the migration again
+  kFinish,   // the workers had their time for last words
+};
+struct Wake {
+  WakeReason reason = WakeReason::kPlace;
+  uint32_t number = 0;
+  bool operator==(const Wake&) const = default;
+};
+
 namespace action {
 struct Place {  // -> OnPlaced
   std::vector<WorkerKey> avoid;
@@ -77,7 +95,7 @@ struct CancelPrefill {
 };
 struct WakeAfter {  // -> OnWake(wake)
   absl::Duration delay;
-  uint32_t wake;
+  Wake wake;
 };
 struct AttemptEnded {
   uint32_t attempt;
@@ -119,7 +137,7 @@ class RequestMachine {
   void Start();
   void OnPlaced(absl::Time now, PlacementResult result);
   void OnMigrationPlaced(absl::Time now, PlacementResult result);
-  void OnWake(absl::Time now, uint32_t wake);
+  void OnWake(absl::Time now, const Wake& wake);
   // The client went away, or the router stops.
   void OnCancelled(absl::Time now, const absl::Status& why);
   // The request's deadline passed.
@@ -142,24 +160,45 @@ class RequestMachine {
   enum class State { kPlacing, kWaiting, kRunning, kClosing, kDone };
   enum class Side { kPrefill, kDecode };
 
+  // One of the two calls of an attempt. The prefill call of a migration is the Migrate call.
+  enum class CallPhase : uint8_t {
+    kNotNeeded,  // the decode worker computes the prompt itself
+    kNotOpened,  // the decode worker has not accepted the attempt yet
+    kOpen,
+    kEnded,      // its last event, or its end, has come
+    kCancelled,  // by us: nothing of it counts any more
+  };
+  static bool IsOver(CallPhase phase) { return phase != CallPhase::kNotOpened && phase != CallPhase::kOpen; }
+  // How far the decode worker is, in this order. What was reached stays true when the call is over.
+  enum class Progress : uint8_t {
+    kNone,
+    kAccepted,  // a prefill worker may reserve
+    kStarted,   // has the sequence
+    kMigrated,  // has handed the sequence over
+  };
+  enum class Origin : uint8_t { kPrompt, kMigration };
+
   struct Attempt {
     uint32_t number = 0;
     Placement placement;  // of a migration: `prefill` is the decode worker that hands over
+    Origin origin = Origin::kPrompt;
     size_t prior_tokens = 0;
-    bool accepted = false;
-    bool decode_started = false;
-    bool is_migration = false;
     uint32_t next_output_index = 0;  // of a migration that has started: tokens before it are the other attempt's
-    bool draining = false;           // its decode worker is
-    bool migrated = false;           // its decode worker has handed it over
-    bool decode_closed = false;      // ended, or cancelled by us
-    bool prefill_closed = false;
+    CallPhase decode = CallPhase::kOpen;
+    CallPhase prefill = CallPhase::kNotOpened;
+    Progress progress = Progress::kNone;
+    bool draining = false;  // its decode worker is
     v1::AttemptInfo info;
+
+    bool started() const { return progress >= Progress::kStarted; }
+    // Nothing will come from the prefill side, nor would it later.
+    bool prefill_over() const { return IsOver(prefill) || (prefill == CallPhase::kNotOpened && IsOver(decode)); }
   };
 
   bool IsOpen(uint32_t attempt) const;
   bool IsSuccessor(uint32_t attempt) const { return successor_ && successor_->number == attempt; }
   const WorkerKey& KeyOf(Side side) const;
+  void WakeAfter(absl::Duration delay, WakeReason reason);
   static Side OtherThan(Side side) { return side == Side::kPrefill ? Side::kDecode : Side::kPrefill; }
 
   // Tokens.
@@ -188,6 +227,9 @@ class RequestMachine {
   void OnEndedBy(absl::Time now, Side side, const Outcome& outcome);
   // The worker of `reporter` says, or we say of that worker, how the open attempt ended.
   void EndAttempt(absl::Time now, Side reporter, Outcome outcome);
+  // Each cancels calls that are not over, and the latter both.
+  void CancelDecode(Attempt& attempt);
+  void CancelPrefill(Attempt& attempt);
   void Close(Attempt& attempt);
 
   // Migration.
@@ -243,7 +285,7 @@ class RequestMachine {
   std::optional<absl::Time> stalled_since_;  // no worker has worked for the request since
   std::vector<WorkerKey> avoid_;
   absl::Duration retry_after_ = absl::ZeroDuration();  // what an overloaded worker asked for
-  uint32_t wake_ = 0;
+  Wake wake_;                                          // the latest
 
   // What the client is told at the end.
   v1::Finish finish_;

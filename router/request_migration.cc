@@ -29,7 +29,7 @@ void RequestMachine::BeginMigration() {
 
 void RequestMachine::RetryMigration() {
   migration_delay_ = std::clamp(2 * migration_delay_, kFirstRetry, kMaxRetry);
-  actions_.push_back(action::WakeAfter{migration_delay_, ++wake_});
+  WakeAfter(migration_delay_, WakeReason::kMigrate);
 }
 
 void RequestMachine::OnMigrationPlaced(absl::Time /*now*/, PlacementResult result) {
@@ -41,7 +41,7 @@ void RequestMachine::OnMigrationPlaced(absl::Time /*now*/, PlacementResult resul
   successor_ = Attempt{};
   Attempt& next = *successor_;
   next.number = ++attempt_;
-  next.is_migration = true;
+  next.origin = Origin::kMigration;
   next.placement = std::move(result.placement);
   next.placement.prefill = open_.placement.decode;
   next.prior_tokens = output_.size();
@@ -53,14 +53,16 @@ void RequestMachine::OnMigrationPlaced(absl::Time /*now*/, PlacementResult resul
 
 void RequestMachine::OnSuccessorDecodeEvent(absl::Time now, const v1::DecodeEvent& event) {
   Attempt& next = *successor_;
-  if (next.decode_closed) return;
+  if (IsOver(next.decode)) return;
   switch (event.event_case()) {
     case v1::DecodeEvent::kAccepted:
-      if (std::exchange(next.accepted, true)) return;
+      if (next.progress >= Progress::kAccepted) return;
+      next.progress = Progress::kAccepted;
+      next.prefill = CallPhase::kOpen;
       actions_.push_back(action::Migrate{open_.number, next.number, static_cast<uint32_t>(next.prior_tokens)});
       return;
     case v1::DecodeEvent::kStarted:
-      next.decode_started = true;
+      next.progress = std::max(next.progress, Progress::kStarted);
       next.next_output_index = event.started().next_output_index();
       return PromoteSuccessorIfReady();
     case v1::DecodeEvent::kTokens:
@@ -70,11 +72,11 @@ void RequestMachine::OnSuccessorDecodeEvent(absl::Time now, const v1::DecodeEven
       next.draining = true;
       return;
     case v1::DecodeEvent::kFinished:
-      next.decode_closed = true;
+      next.decode = CallPhase::kEnded;
       worker_finished_ = event.finished();
       return SendReady(now);
     case v1::DecodeEvent::kFailed:
-      next.decode_closed = true;
+      next.decode = CallPhase::kEnded;
       return LoseSuccessor(now, Side::kDecode, FromProto(event.failed()));
     case v1::DecodeEvent::kMigrated:  // it is told to by no one before it is the open one
     case v1::DecodeEvent::EVENT_NOT_SET:
@@ -84,26 +86,28 @@ void RequestMachine::OnSuccessorDecodeEvent(absl::Time now, const v1::DecodeEven
 
 void RequestMachine::OnSuccessorPrefillEvent(absl::Time now, const v1::PrefillEvent& event) {
   Attempt& next = *successor_;
-  if (next.prefill_closed) return;
+  if (next.prefill != CallPhase::kOpen) return;
   if (event.has_handed_over()) {
-    next.prefill_closed = true;
+    next.prefill = CallPhase::kEnded;
     OnHandedOver(next, event.handed_over());
   } else if (event.has_failed()) {
-    next.prefill_closed = true;
-    if (next.decode_started) return;  // it has everything it needs
+    next.prefill = CallPhase::kEnded;
+    if (next.started()) return;  // it has everything it needs
     LoseSuccessor(now, Side::kPrefill, FromProto(event.failed()));
   }
 }
 
 void RequestMachine::OnSuccessorCallEnded(absl::Time now, Side side, const absl::Status& status) {
   Attempt& next = *successor_;
-  if (std::exchange(side == Side::kDecode ? next.decode_closed : next.prefill_closed, true)) return;
-  if (side == Side::kPrefill && next.decode_started) return;
+  CallPhase& phase = side == Side::kDecode ? next.decode : next.prefill;
+  if (phase != CallPhase::kOpen) return;
+  phase = CallPhase::kEnded;
+  if (side == Side::kPrefill && next.started()) return;
   LoseSuccessor(now, side, OutcomeOfCall(side, status));
 }
 
 void RequestMachine::PromoteSuccessorIfReady() {
-  if (!successor_ || !successor_->decode_started || output_.size() < successor_->next_output_index) return;
+  if (!successor_ || !successor_->started() || output_.size() < successor_->next_output_index) return;
   PromoteSuccessor();
   paused_since_ = Cause::kMigrated;
   if (output_.size() > open_.next_output_index) Resume();  // its first tokens left with the other one's last
@@ -122,9 +126,9 @@ void RequestMachine::PromoteSuccessor() {
 
 // Its worker has handed the sequence over: what is still missing of its output has come, or the successor has it.
 void RequestMachine::OnMigrated(absl::Time now) {
-  open_.migrated = true;
+  open_.progress = Progress::kMigrated;
   PromoteSuccessorIfReady();
-  if (state_ != State::kRunning || successor_ || !open_.migrated) return;
+  if (state_ != State::kRunning || successor_ || open_.progress != Progress::kMigrated) return;
   EndAttempt(now, Side::kDecode, Outcome(Cause::kRevoked, "its sequence went to an attempt that is not open any more"));
 }
 
@@ -140,7 +144,7 @@ void RequestMachine::DropSuccessor(Outcome outcome) {
 
 void RequestMachine::LoseSuccessor(absl::Time now, Side reporter, const Outcome& outcome) {
   if (outcome.cause == Cause::kDeadlineExceeded) return OnDeadline(now);
-  if (open_.migrated) {  // no other attempt has the sequence any more
+  if (open_.progress == Progress::kMigrated) {  // no other attempt has the sequence any more
     PromoteSuccessor();
     return EndAttempt(now, reporter, outcome);
   }

@@ -243,9 +243,9 @@ void RequestRun::Do(action::CancelPrefill& cancel) {
 }
 
 void RequestRun::Do(action::WakeAfter& wake) {
-  wake_timer_.Start(wake.delay, [weak = weak_from_this(), number = wake.wake] {
+  wake_timer_.Start(wake.delay, [weak = weak_from_this(), wake = wake.wake] {
     if (const auto self = weak.lock()) {
-      self->Handle([number](RequestMachine& machine) { machine.OnWake(SteadyNow(), number); });
+      self->Handle([wake](RequestMachine& machine) { machine.OnWake(SteadyNow(), wake); });
     }
   });
 }

@@ -105,7 +105,7 @@ TEST_F(RequestMigrationTest, WhatWasLearntOfOneMoveEndsWithIt) {
 TEST_F(RequestMigrationTest, ARetryThatTheNextAttemptOutlivesMovesNothing) {
   BeginMigrating();
   Decode(2, DecodeFailed(Cause::kPeerLost));
-  const uint32_t retry = Last<action::WakeAfter>().wake;
+  const auto retry = Last<action::WakeAfter>().wake;
   DecodeEnds(1, absl::UnavailableError("gone"));
   PlaceOn("p1", "d2");
   Accept(3);

@@ -112,7 +112,7 @@ class RequestMachineTest : public ::testing::Test {
     now_ += wake.delay;
     OnWake(wake.wake);
   }
-  void OnWake(uint32_t wake) {
+  void OnWake(const router::Wake& wake) {
     machine_->OnWake(now_, wake);
     Run();
   }

@@ -274,5 +274,21 @@ TEST_F(RequestMachineTest, MinTokensComeBeforeStopTokensAndStopStrings) {
   EXPECT_EQ(Last<action::Finish>().finish.stop_string(), "b");
 }
 
+TEST_F(RequestMachineTest, ADecodeCallThatEndsWellBeforeItAcceptedIsNotWaitedFor) {
+  Begin();
+  Decode(1, DecodeFinished(v1::FINISH_REASON_STOP));
+  EXPECT_EQ(Last<action::AttemptEnded>().outcome.cause, Cause::kInternal) << "no prefill call would ever follow";
+  EXPECT_EQ(Count<action::CancelPrefill>(), 0) << "none was opened";
+  EXPECT_EQ(Count<action::Place>(), 2);
+}
+
+TEST_F(RequestMachineTest, APrefillEventBeforeThePrefillCallIsNoPartOfTheAttempt) {
+  Begin();
+  Prefill(1, FirstToken(0, 7));
+  Accept(1);
+  Prefill(1, FirstToken(0, 0));
+  EXPECT_EQ(Text(), "a");
+}
+
 }  // namespace
 }  // namespace baton::router

@@ -273,7 +273,7 @@ TEST_F(RequestMachineTest, AStaleWakeDoesNothing) {
   Begin();
   DecodeEnds(1, absl::UnavailableError("gone"));
   PlaceNowhere(PlacementResult::Kind::kNoneReady);
-  const uint32_t stale = Last<action::WakeAfter>().wake;
+  const auto stale = Last<action::WakeAfter>().wake;
   const auto wake_does_nothing = [&] {
     const size_t actions = actions_.size();
     OnWake(stale);

@@ -1,0 +1,217 @@
+// The attempts of a request: the part of the RequestMachine that ends one and starts the next.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/outcome_proto.h"
+#include "common/strings.h"
+#include "router/request_machine.h"
+
+namespace baton::router {
+namespace {
+
+constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
+constexpr absl::Duration kMaxBackoff = absl::Seconds(1);
+
+bool FindsNoRoom(const Outcome& outcome) { return NextStepAfter(outcome.cause) == NextStep::kFindRoom; }
+
+}  // namespace
+
+void RequestMachine::OnDecodeStarted(const v1::DecodeStarted& started) {
+  open_.progress = std::max(open_.progress, Progress::kStarted);
+  stalled_since_.reset();
+  if (!open_.placement.local) {
+    if (!std::exchange(decode_cached_known_, true)) {
+      finish_.mutable_usage()->set_decode_cached_prompt_tokens(started.cached_prompt_tokens());
+    }
+    return;
+  }
+  v1::Timings& timings = *finish_.mutable_timings();
+  timings.set_queue_seconds(timings.queue_seconds() + started.queue_seconds());
+  NotePrefill(started.prefill_seconds(), started.cached_prompt_tokens());
+}
+
+void RequestMachine::NotePrefill(double seconds, uint32_t cached_prompt_tokens) {
+  v1::Timings& timings = *finish_.mutable_timings();
+  timings.set_prefill_seconds(timings.prefill_seconds() + seconds);
+  if (!std::exchange(cached_known_, true)) finish_.mutable_usage()->set_cached_prompt_tokens(cached_prompt_tokens);
+}
+
+void RequestMachine::OnHandedOver(Attempt& attempt, const v1::HandedOver& handed_over) {
+  if (attempt.origin == Origin::kPrompt) NotePrefill(handed_over.prefill_seconds(), handed_over.cached_prompt_tokens());
+  v1::Timings& timings = *finish_.mutable_timings();
+  timings.set_transfer_seconds(timings.transfer_seconds() + handed_over.transfer_seconds());
+  timings.set_transfer_exposed_seconds(timings.transfer_exposed_seconds() + handed_over.transfer_exposed_seconds());
+  attempt.info.set_kv_bytes(handed_over.kv_bytes());
+  attempt.info.set_transport(handed_over.transport());
+}
+
+void RequestMachine::OnWorkerFinished(absl::Time now, const v1::WorkerFinished& finished) {
+  if (state_ == State::kClosing) return AdvanceClosing(now);
+  worker_finished_ = finished;
+  SendReady(now);  // the prefill call may still owe the first token
+  CheckStranded(now);
+}
+
+bool RequestMachine::DecodeHasAll() const {
+  return open_.started() && (open_.origin == Origin::kMigration || output_.size() > open_.prior_tokens);
+}
+
+// Both calls ended well and yet the output is not complete: a worker broke the contract.
+void RequestMachine::CheckStranded(absl::Time now) {
+  if (state_ != State::kRunning || !IsOver(open_.decode) || !open_.prefill_over() || successor_) return;
+  EndAttempt(now, Side::kDecode,
+             Outcome(Cause::kInternal, Fault::kNobody,
+                     absl::StrCat("both calls ended, but output token ", output_.size(), " never came")));
+}
+
+void RequestMachine::OnFailed(absl::Time now, Side side, const v1::AttemptFailed& failed) {
+  OnEndedBy(now, side, FromProto(failed));
+}
+
+void RequestMachine::OnCallEnded(absl::Time now, Side side, const absl::Status& status) {
+  OnEndedBy(now, side, OutcomeOfCall(side, status));
+}
+
+// The only mapping of a call's status: what gRPC, or a worker that did not take the call, says.
+Outcome RequestMachine::OutcomeOfCall(Side side, const absl::Status& status) {
+  const std::string detail = status.ok() ? "the call ended without a terminal event" : std::string(status.ToString());
+  switch (status.code()) {
+    case absl::StatusCode::kDeadlineExceeded:
+      return Outcome(Cause::kDeadlineExceeded, detail);
+    case absl::StatusCode::kInvalidArgument:
+      return Outcome(Cause::kInvalid, std::string(status.message()));
+    case absl::StatusCode::kResourceExhausted: {
+      Outcome outcome(Cause::kOverloaded, detail);
+      outcome.retry_after = absl::ZeroDuration();  // a status has no hint
+      return outcome;
+    }
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kUnimplemented:
+      return Outcome(Cause::kRefused, detail);
+    default:
+      return Outcome(side == Side::kPrefill ? Cause::kPrefillLost : Cause::kDecodeLost, detail);
+  }
+}
+
+void RequestMachine::OnEndedBy(absl::Time now, Side side, const Outcome& outcome) {
+  if (state_ == State::kClosing) return AdvanceClosing(now);
+  if (side == Side::kPrefill && DecodeHasAll()) return;
+  if (NextStepAfter(outcome.cause) != NextStep::kFail) return EndAttempt(now, side, outcome);
+  if (outcome.cause == Cause::kDeadlineExceeded) return OnDeadline(now);
+  Fail(outcome.cause, absl::InvalidArgumentError(outcome.detail));
+}
+
+void RequestMachine::EndAttempt(absl::Time now, Side reporter, Outcome outcome) {
+  Close(open_);
+  open_.info.set_ended_by(std::string(Name(outcome.cause)));
+  *finish_.add_attempts() = open_.info;
+  std::optional<uint64_t> broken_pair;
+  if (BreaksPair(outcome)) broken_pair = open_.placement.pair;
+  actions_.push_back(action::AttemptEnded{open_.number, outcome, broken_pair});
+  DropSuccessor(Outcome(Cause::kCancelled, "the attempt that it was to follow has ended"));
+  if (first_token_) paused_since_ = outcome.cause;
+
+  early_.clear();
+  worker_finished_.reset();
+  ++fruitless_;
+  if (CountsAsAttempt(outcome.cause)) ++failures_;
+  if (FindsNoRoom(outcome)) retry_after_ = outcome.retry_after;
+  if (AvoidsReporter(outcome)) avoid_.push_back(KeyOf(reporter));
+  if (AvoidsPeer(outcome)) avoid_.push_back(KeyOf(OtherThan(reporter)));
+  last_end_ = std::move(outcome);
+  if (!stalled_since_) stalled_since_ = now;
+  NextAttempt();
+}
+
+void RequestMachine::CancelDecode(Attempt& attempt) {
+  if (IsOver(attempt.decode)) return;
+  attempt.decode = CallPhase::kCancelled;
+  actions_.push_back(action::CancelDecode{attempt.number});
+}
+
+void RequestMachine::CancelPrefill(Attempt& attempt) {
+  if (IsOver(attempt.prefill)) return;
+  const bool is_open = std::exchange(attempt.prefill, CallPhase::kCancelled) == CallPhase::kOpen;
+  if (is_open) actions_.push_back(action::CancelPrefill{attempt.number});
+}
+
+void RequestMachine::Close(Attempt& attempt) {
+  CancelDecode(attempt);
+  CancelPrefill(attempt);
+}
+
+// -------------------------------------------------------------------------------------------- how the next one starts
+
+void RequestMachine::NextAttempt() {
+  if (failures_ >= policy_.max_attempts) {
+    state_ = State::kDone;
+    const std::string which =
+        failures_ == 1 ? "1 attempt failed, by " : Concat(failures_, " attempts failed, the last one by ");
+    actions_.push_back(action::Fail{
+        absl::UnavailableError(Concat(which, Name(last_end_.cause), ": ", last_end_.detail)), absl::ZeroDuration()});
+    return;
+  }
+  // The first second try, and a look for another worker with room, need not wait.
+  if (fruitless_ <= 1 || FindsNoRoom(last_end_)) return Place();
+  WaitToPlace();
+}
+
+void RequestMachine::Place() {
+  state_ = State::kPlacing;
+  actions_.push_back(action::Place{avoid_});
+}
+
+void RequestMachine::OnPlaced(absl::Time now, PlacementResult result) {
+  if (state_ != State::kPlacing) return;
+  const bool placed = result.kind == PlacementResult::Kind::kPlaced;
+  if (!placed && !stalled_since_) stalled_since_ = now;
+  const absl::Duration stalled = stalled_since_ ? now - *stalled_since_ : absl::ZeroDuration();
+  const bool overloaded = result.kind == PlacementResult::Kind::kOnlyAvoided && FindsNoRoom(last_end_);
+  switch (result.kind) {
+    case PlacementResult::Kind::kPlaced:
+      break;
+    case PlacementResult::Kind::kNoneLive:
+      // Who has begun may have lost all workers to a network that comes back.
+      if (attempt_ == 0) return Fail(last_end_.cause, absl::UnavailableError(result.detail));
+      [[fallthrough]];
+    case PlacementResult::Kind::kOnlyAvoided:
+    case PlacementResult::Kind::kNoneReady:
+      if (overloaded && output_.empty() && stalled >= policy_.overload_wait) return RefuseOverloaded();
+      if (!overloaded && stalled >= policy_.placement_wait) {
+        return Fail(last_end_.cause, absl::UnavailableError(result.detail));
+      }
+      ++fruitless_;
+      avoid_.clear();
+      return WaitToPlace();
+  }
+  open_ = Attempt{};
+  open_.number = ++attempt_;
+  open_.placement = std::move(result.placement);
+  open_.prior_tokens = output_.size();
+  if (open_.placement.local) open_.prefill = CallPhase::kNotNeeded;
+  open_.info.set_attempt(open_.number);
+  if (!open_.placement.local) open_.info.set_prefill_worker(open_.placement.prefill.key.id);
+  open_.info.set_decode_worker(open_.placement.decode.key.id);
+  state_ = State::kRunning;
+  actions_.push_back(action::OpenDecode{open_.number, open_.placement});
+}
+
+void RequestMachine::WaitToPlace() {
+  state_ = State::kWaiting;
+  const int doublings = std::min(std::max(fruitless_ - 2, 0), 10);
+  const absl::Duration backoff = std::max(kFirstBackoff * (1 << doublings), retry_after_);
+  WakeAfter(std::min(backoff, kMaxBackoff), WakeReason::kPlace);
+}
+
+void RequestMachine::RefuseOverloaded() {
+  const absl::Duration retry_after = std::max(retry_after_, kMaxBackoff);
+  Fail(Cause::kOverloaded,
+       absl::ResourceExhaustedError(absl::StrCat("every worker of model ", spec_.model, " is full (", last_end_.detail,
+                                                 "); retry after ", absl::FormatDuration(retry_after))),
+       retry_after);
+}
+
+}  // namespace baton::router
