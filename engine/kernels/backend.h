@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -133,13 +134,20 @@ class Backend {
 // Bytes of a matrix of `values` values of `type` once the CPU backend has packed it, without panel padding.
 size_t PackedBytes(TensorType type, size_t values);
 
-struct CpuBackendOptions {
+struct BackendOptions {
+  std::string_view device = "cpu";
   int threads = 1;             // including the calling thread
   std::vector<int> cpus = {};  // compute thread i is pinned to cpus[i]; empty: unpinned
   std::string_view kernels = "auto";
 };
 
-// INVALID_ARGUMENT for an unknown kernel family, FAILED_PRECONDITION if this CPU lacks its instructions.
-absl::StatusOr<std::unique_ptr<Backend>> CreateCpuBackend(const CpuBackendOptions& options);
+// The devices that CreateBackend knows.
+std::vector<std::string> KnownDevices();
+
+// INVALID_ARGUMENT for an unknown device or kernel family, FAILED_PRECONDITION if the device cannot run the kernels.
+absl::StatusOr<std::unique_ptr<Backend>> CreateBackend(const BackendOptions& options);
+
+// CreateBackend for the device "cpu".
+absl::StatusOr<std::unique_ptr<Backend>> CreateCpuBackend(const BackendOptions& options);
 
 }  // namespace baton

@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(const std::filesystem::path& 
         Concat("page_tokens is ", options.page_tokens, ", expected 1 to ", kMaxPageTokens));
   }
   BATON_ASSIGN_OR_RETURN(std::unique_ptr<Backend> backend,
-                         CreateCpuBackend({options.threads, options.cpus, options.kernels}));
+                         CreateBackend({options.device, options.threads, options.cpus, options.kernels}));
   if (options.times != nullptr) backend = TimeBackend(std::move(backend), options.times);
 
   BATON_ASSIGN_OR_RETURN(const ModelText config_json, LoadConfigJson(path));

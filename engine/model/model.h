@@ -27,6 +27,7 @@ namespace baton {
 using LoadProgress = std::function<void(uint64_t loaded_bytes, uint64_t total_bytes)>;
 
 struct ModelOptions {
+  std::string device = "cpu";               // see CreateBackend
   int threads = 1;                          // compute threads, including the calling thread
   std::vector<int> cpus = {};               // one CPU per compute thread to pin it to; empty: unpinned
   std::string kernels = "auto";             // auto | scalar | avx2 | avx512 | avx512-vnni | avx512-bf16

@@ -294,7 +294,7 @@ void CpuBackend::GatherRows(const Activations& x, std::span<const int> rows, Act
 
 }  // namespace cpu
 
-absl::StatusOr<std::unique_ptr<Backend>> CreateCpuBackend(const CpuBackendOptions& options) {
+absl::StatusOr<std::unique_ptr<Backend>> CreateCpuBackend(const BackendOptions& options) {
   BATON_ASSIGN_OR_RETURN(const cpu::KernelTable* kernels, cpu::FindKernels(options.kernels));
   BATON_ASSIGN_OR_RETURN(std::unique_ptr<cpu::ThreadPool> threads,
                          cpu::ThreadPool::Create(options.threads, options.cpus));

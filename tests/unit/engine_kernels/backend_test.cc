@@ -1,5 +1,6 @@
 #include "engine/kernels/backend.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -48,6 +49,19 @@ TEST(CreateCpuBackendTest, RefusesWhatItCannotDo) {
   EXPECT_TRUE(Fails(CreateCpuBackend({.threads = 1, .cpus = {-1}}), absl::StatusCode::kInvalidArgument, "CPU -1"));
   EXPECT_TRUE(
       Fails(CreateCpuBackend({.threads = 1, .cpus = {100000}}), absl::StatusCode::kInvalidArgument, "CPU 100000"));
+}
+
+TEST(CreateBackendTest, MakesTheBackendOfADeviceByItsName) {
+  EXPECT_THAT(KnownDevices(), ::testing::Contains("cpu"));
+  ASSERT_OK_AND_ASSIGN(const auto backend, CreateBackend({.device = "cpu", .kernels = "scalar"}));
+  EXPECT_EQ(backend->family(), "scalar");
+}
+
+TEST(CreateBackendTest, NamesAnUnknownDeviceAndTheKnownOnes) {
+  for (const std::string device : {"cuda:0", "cpu:0", ""}) {
+    EXPECT_TRUE(Fails(CreateBackend({.device = device}), absl::StatusCode::kInvalidArgument,
+                      "device " + device + ": expected one of cpu"));
+  }
 }
 
 class BackendTest : public FamilyTest {};
