@@ -1,6 +1,8 @@
 // Computes a model on one kind of device. A Backend owns packed weights and activations and implements the kernels of a
 // forward pass. Code above engine/kernels does not know which backend runs.
 //
+// BeginStep gives the backend the step's rows once, so that a device uploads them once. Kernels of all layers use them.
+//
 // Numerics (docs/architecture.md): each output element depends on its own inputs only and is accumulated in one fixed
 // order. The number of rows, neighbouring rows and the number of threads do not change its bits. No kernel calls libm.
 //
@@ -43,6 +45,19 @@ class Matrix {
   virtual size_t bytes() const = 0;
 };
 
+// Norm weights in f32, in the backend's memory.
+class WeightVector {
+ public:
+  virtual ~WeightVector() = default;
+  virtual int size() const = 0;
+};
+
+// A RopeTable in the backend's memory.
+class RotaryTable {
+ public:
+  virtual ~RotaryTable() = default;
+};
+
 // f32 activations [rows, cols], row-major, in the backend's memory.
 class Activations {
  public:
@@ -66,10 +81,25 @@ struct RopeTable {
   int half_dim = 0;
 };
 
-// K and V of one layer, for the whole pool, in the backend's memory.
-struct KvLayer {
-  std::byte* blocks = nullptr;  // page p's block is at blocks + p * layout->block_bytes()
-  const KvLayout* layout = nullptr;
+// The rows of a step, and what the kernels of every layer need to know of them.
+struct StepRows {
+  std::span<const TokenId> tokens = {};                 // [rows]
+  std::span<const int> positions = {};                  // [rows]
+  std::span<const SequenceRows> sequences = {};         // all rows, by sequence
+  std::span<const SequenceRows> wanted_sequences = {};  // the wanted rows, by sequence
+  std::span<const int> wanted_rows = {};                // [wanted]: row indices
+  std::span<const int> logit_rows = {};                 // indices into wanted_rows
+  int heads = 0;
+  const KvLayout* layout = nullptr;  // of the pages; set if the step has attention
+};
+
+enum class RowSet : uint8_t { kAll, kWanted, kLogits };
+
+// RMSNorm of each head before RoPE; null: none.
+struct HeadNorms {
+  const WeightVector* q = nullptr;  // [head_dim]
+  const WeightVector* k = nullptr;  // [head_dim]
+  float eps = 0;
 };
 
 // Peak rates of the machine with all of a backend's threads: the bound that kernels are compared with.
@@ -91,44 +121,54 @@ class Backend {
   virtual absl::StatusOr<std::unique_ptr<Matrix>> Pack(const TensorView& weights) = 0;
   // Stacks matrices with equal cols by rows and packs them as one Matrix: q, k and v; gate and up.
   virtual absl::StatusOr<std::unique_ptr<Matrix>> PackStacked(std::span<const TensorView> weights) = 0;
-  // Returns a vector, such as norm weights, in f32.
-  virtual std::vector<float> Vector(const TensorView& weights) = 0;
+  // Widens a vector of a float type to f32.
+  virtual absl::StatusOr<std::unique_ptr<WeightVector>> PackVector(const TensorView& weights) = 0;
+  virtual absl::StatusOr<std::unique_ptr<RotaryTable>> PackRotary(RopeTable table) = 0;
   virtual absl::StatusOr<std::unique_ptr<Activations>> Allocate(int capacity_rows, int cols) = 0;
   virtual float* HostData(Activations& x) = 0;  // rows on the host; valid until the next call
 
-  // out[r] = row ids[r] of `table`, widened to f32.
-  virtual void Embed(const Matrix& table, std::span<const TokenId> ids, Activations& out) = 0;
+  // Starts a step. What `step` refers to stays valid and unchanged until the step's last kernel.
+  virtual void BeginStep(const StepRows& step) { step_ = step; }
+
+  // out[r] = row tokens[r] of `table`, widened to f32.
+  virtual void Embed(const Matrix& table, Activations& out) = 0;
   // out[r] = x[r] / rms(x[r]) * weight; out may be x.
-  virtual void RmsNorm(const Activations& x, int rows, std::span<const float> weight, float eps, Activations& out) = 0;
+  virtual void RmsNorm(const Activations& x, int rows, const WeightVector& weight, float eps, Activations& out) = 0;
   // out[r][o] = sum over i of x[r][i] * w[o][i], in order of i.
   virtual void MatMul(const Matrix& w, const Activations& x, int rows, Activations& out) = 0;
   // x[r] += y[r].
   virtual void Add(Activations& x, const Activations& y, int rows) = 0;
   // out[r][j] = silu(x[r][j]) * x[r][n + j]. x has 2n columns: gate, then up.
   virtual void SiluMul(const Activations& x, int rows, Activations& out) = 0;
-  // In place: RMSNorm over head_dim (Qwen3) of the heads in columns [first_col, first_col + heads * head_dim).
-  virtual void HeadNorm(Activations& x, int rows, int first_col, int heads, int head_dim, std::span<const float> weight,
-                        float eps) = 0;
-  // In place: rotary embedding that pairs x[i] with x[i + head_dim / 2], as Hugging Face's Llama does. positions[r] is
-  // the position of row r.
-  virtual void Rope(Activations& x, std::span<const int> positions, int first_col, int heads,
-                    const RopeTable& table) = 0;
-  // Rounds K and V of the new rows to the KV dtype and writes them to their pages. K and V begin at columns k_col and
-  // v_col of qkv.
-  virtual void WriteKv(const Activations& qkv, int k_col, int v_col, std::span<const SequenceRows> batch,
-                       const KvLayer& kv) = 0;
-  // Causal attention over the pages, with K and V as rounded by WriteKv. The queries are columns [0, heads * head_dim)
-  // of qkv. Splits are blocks of fixed size counted from position 0 and merged in order.
-  virtual void Attention(const Activations& qkv, int heads, std::span<const SequenceRows> batch, const KvLayer& kv,
-                         Activations& out) = 0;
-  // out[i] = x[rows[i]].
-  virtual void GatherRows(const Activations& x, std::span<const int> rows, Activations& out) = 0;
+  // In place: RMSNorm (Qwen3) of `heads` heads of weight.size() columns from first_col on.
+  virtual void HeadNorm(Activations& x, int rows, int first_col, int heads, const WeightVector& weight, float eps) = 0;
+  // In place, for all rows of the step: rotary embedding that pairs x[i] with x[i + head_dim / 2], as Hugging Face's
+  // Llama does.
+  virtual void Rope(Activations& x, int first_col, int heads, const RotaryTable& table) = 0;
+  // Rounds K and V of all rows to the KV dtype and writes them to their pages. K and V begin at columns k_col and v_col
+  // of qkv. `kv` is one layer of the pool: page p's block is at kv + p * layout->block_bytes().
+  virtual void WriteKv(const Activations& qkv, int k_col, int v_col, std::byte* kv) = 0;
+  // Causal attention of all or of the wanted rows over the pages, with K and V as rounded by WriteKv. The queries are
+  // columns [0, heads * head_dim) of qkv. Splits are blocks of fixed size counted from position 0 and merged in order.
+  virtual void Attention(const Activations& qkv, RowSet rows, const std::byte* kv, Activations& out) = 0;
+  // out[i] = x[row first + i of `set`]. kLogits counts within the wanted rows.
+  virtual void GatherRows(const Activations& x, RowSet set, int first, int count, Activations& out) = 0;
+
+  // Fused kernels. A backend may override them with kernels that have the same bits as its simple ones.
+  // x[r] += y[r]; then out = RmsNorm(x). out may be y.
+  virtual void AddRmsNorm(Activations& x, const Activations& y, int rows, const WeightVector& weight, float eps,
+                          Activations& out);
+  // HeadNorm of q and k, Rope of q and k, then WriteKv. Columns of qkv: the heads of q, of k, of v.
+  virtual void RotateAndWriteKv(Activations& qkv, const HeadNorms& norms, const RotaryTable& table, std::byte* kv);
 
   // Measures for about a second. Reads `weights`, packed by this backend, because read speed depends on where memory
   // lies.
   virtual MachineLimits MeasureLimits(std::span<const Matrix* const> weights) = 0;
   // Total time that callers waited for the last compute thread to finish.
   virtual absl::Duration waited() const = 0;
+
+ protected:
+  StepRows step_;
 };
 
 // Bytes of a matrix of `values` values of `type` once the CPU backend has packed it, without panel padding.

@@ -16,7 +16,12 @@ class TimedBackend final : public Backend {
   absl::StatusOr<std::unique_ptr<Matrix>> PackStacked(std::span<const TensorView> weights) override {
     return backend_->PackStacked(weights);
   }
-  std::vector<float> Vector(const TensorView& weights) override { return backend_->Vector(weights); }
+  absl::StatusOr<std::unique_ptr<WeightVector>> PackVector(const TensorView& weights) override {
+    return backend_->PackVector(weights);
+  }
+  absl::StatusOr<std::unique_ptr<RotaryTable>> PackRotary(RopeTable table) override {
+    return backend_->PackRotary(std::move(table));
+  }
   absl::StatusOr<std::unique_ptr<Activations>> Allocate(int capacity_rows, int cols) override {
     return backend_->Allocate(capacity_rows, cols);
   }
@@ -26,10 +31,11 @@ class TimedBackend final : public Backend {
   }
   absl::Duration waited() const override { return backend_->waited(); }
 
-  void Embed(const Matrix& table, std::span<const TokenId> ids, Activations& out) override {
-    Timed(times_.element_wise, [&] { backend_->Embed(table, ids, out); });
+  void BeginStep(const StepRows& step) override { backend_->BeginStep(step); }
+  void Embed(const Matrix& table, Activations& out) override {
+    Timed(times_.element_wise, [&] { backend_->Embed(table, out); });
   }
-  void RmsNorm(const Activations& x, int rows, std::span<const float> weight, float eps, Activations& out) override {
+  void RmsNorm(const Activations& x, int rows, const WeightVector& weight, float eps, Activations& out) override {
     Timed(times_.element_wise, [&] { backend_->RmsNorm(x, rows, weight, eps, out); });
   }
   void MatMul(const Matrix& w, const Activations& x, int rows, Activations& out) override {
@@ -41,23 +47,27 @@ class TimedBackend final : public Backend {
   void SiluMul(const Activations& x, int rows, Activations& out) override {
     Timed(times_.element_wise, [&] { backend_->SiluMul(x, rows, out); });
   }
-  void HeadNorm(Activations& x, int rows, int first_col, int heads, int head_dim, std::span<const float> weight,
-                float eps) override {
-    Timed(times_.element_wise, [&] { backend_->HeadNorm(x, rows, first_col, heads, head_dim, weight, eps); });
+  void HeadNorm(Activations& x, int rows, int first_col, int heads, const WeightVector& weight, float eps) override {
+    Timed(times_.element_wise, [&] { backend_->HeadNorm(x, rows, first_col, heads, weight, eps); });
   }
-  void Rope(Activations& x, std::span<const int> positions, int first_col, int heads, const RopeTable& table) override {
-    Timed(times_.element_wise, [&] { backend_->Rope(x, positions, first_col, heads, table); });
+  void Rope(Activations& x, int first_col, int heads, const RotaryTable& table) override {
+    Timed(times_.element_wise, [&] { backend_->Rope(x, first_col, heads, table); });
   }
-  void WriteKv(const Activations& qkv, int k_col, int v_col, std::span<const SequenceRows> batch,
-               const KvLayer& kv) override {
-    Timed(times_.kv, [&] { backend_->WriteKv(qkv, k_col, v_col, batch, kv); });
+  void WriteKv(const Activations& qkv, int k_col, int v_col, std::byte* kv) override {
+    Timed(times_.kv, [&] { backend_->WriteKv(qkv, k_col, v_col, kv); });
   }
-  void Attention(const Activations& qkv, int heads, std::span<const SequenceRows> batch, const KvLayer& kv,
-                 Activations& out) override {
-    Timed(times_.attention, [&] { backend_->Attention(qkv, heads, batch, kv, out); });
+  void Attention(const Activations& qkv, RowSet rows, const std::byte* kv, Activations& out) override {
+    Timed(times_.attention, [&] { backend_->Attention(qkv, rows, kv, out); });
   }
-  void GatherRows(const Activations& x, std::span<const int> rows, Activations& out) override {
-    Timed(times_.element_wise, [&] { backend_->GatherRows(x, rows, out); });
+  void GatherRows(const Activations& x, RowSet set, int first, int count, Activations& out) override {
+    Timed(times_.element_wise, [&] { backend_->GatherRows(x, set, first, count, out); });
+  }
+  void AddRmsNorm(Activations& x, const Activations& y, int rows, const WeightVector& weight, float eps,
+                  Activations& out) override {
+    Timed(times_.element_wise, [&] { backend_->AddRmsNorm(x, y, rows, weight, eps, out); });
+  }
+  void RotateAndWriteKv(Activations& qkv, const HeadNorms& norms, const RotaryTable& table, std::byte* kv) override {
+    Timed(times_.kv, [&] { backend_->RotateAndWriteKv(qkv, norms, table, kv); });
   }
 
  private:

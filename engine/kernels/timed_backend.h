@@ -11,8 +11,8 @@ namespace baton {
 struct WorkTimes {
   absl::Duration products;      // MatMul, including the preparation of activations
   absl::Duration attention;     // Attention, without the projections before and after
-  absl::Duration kv;            // WriteKv
-  absl::Duration element_wise;  // norms, rotary positions, activation functions, additions, copies
+  absl::Duration kv;            // head norms and rotary positions of q and k, WriteKv
+  absl::Duration element_wise;  // other norms, activation functions, additions, copies
   absl::Duration waiting;       // included in the above: waiting for the last compute thread
 };
 

@@ -5,7 +5,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
-#include "engine/model/rope.h"
 
 namespace baton {
 namespace {
@@ -23,8 +22,7 @@ Decoder::Decoder(ModelConfig config, KvLayout kv_layout, std::string numerics_id
       numerics_id_(std::move(numerics_id)),
       backend_(std::move(backend)),
       weights_(std::move(weights)),
-      weight_type_(weight_type),
-      rope_(BuildRopeTable(config_.rope, config_.head_dim, config_.max_positions)) {}
+      weight_type_(weight_type) {}
 
 MachineLimits Decoder::MeasureLimits() {
   std::vector<const Matrix*> matrices;
@@ -47,63 +45,52 @@ absl::Status Decoder::Forward(std::span<const SequenceInput> batch, PagePool& po
   BATON_RETURN_IF_ERROR(Reserve(rows.rows()));
   Scratch& s = scratch_;
 
-  backend_->Embed(*weights_.embedding, rows.tokens, *s.residual);
+  backend_->BeginStep(rows.ForBackend(config_.heads, kv_layout_));
+  backend_->Embed(*weights_.embedding, *s.residual);
+  backend_->RmsNorm(*s.residual, rows.rows(), *weights_.layers[0].attention_norm, config_.rms_norm_eps, *s.normed);
   for (int layer = 0; layer < config_.layers; ++layer) {
     const LayerWeights& weights = weights_.layers[layer];
-    const KvLayer kv = {pool.block(layer, PageId{0}), &kv_layout_};
-    WriteLayerKv(weights, rows, kv);
+    std::byte* const kv = pool.block(layer, PageId{0});
+    WriteLayerKv(weights, rows.rows(), kv);
     if (layer_done && !layer_done(layer))
       return absl::CancelledError(absl::StrCat("layer_done stopped the pass at layer ", layer));
     if (layer + 1 < config_.layers) {
-      backend_->Attention(*s.qkv, config_.heads, rows.sequences, kv, *s.attention);
-      AddAttentionOutput(weights, *s.attention, *s.residual, rows.rows());
-      AddMlp(weights, *s.residual, rows.rows());
+      backend_->Attention(*s.qkv, RowSet::kAll, kv, *s.attention);
+      FinishLayer(weights, *weights_.layers[layer + 1].attention_norm, *s.attention, *s.residual, rows.rows());
     } else if (rows.wanted() > 0) {
       // After the last layer's K and V only the wanted rows matter. A row's bits do not depend on other rows, so
       // dropping them is safe.
-      backend_->Attention(*s.qkv, config_.heads, rows.wanted_sequences, kv, *s.attention);
-      backend_->GatherRows(*s.attention, rows.wanted_rows, *s.wanted_attention);
-      backend_->GatherRows(*s.residual, rows.wanted_rows, *s.wanted_residual);
-      AddAttentionOutput(weights, *s.wanted_attention, *s.wanted_residual, rows.wanted());
-      AddMlp(weights, *s.wanted_residual, rows.wanted());
+      backend_->Attention(*s.qkv, RowSet::kWanted, kv, *s.attention);
+      backend_->GatherRows(*s.attention, RowSet::kWanted, 0, rows.wanted(), *s.wanted_attention);
+      backend_->GatherRows(*s.residual, RowSet::kWanted, 0, rows.wanted(), *s.wanted_residual);
+      FinishLayer(weights, *weights_.final_norm, *s.wanted_attention, *s.wanted_residual, rows.wanted());
     }
   }
   ReadOutput(rows, output);
   return absl::OkStatus();
 }
 
-// Writes K and V of all rows to the pages. Leaves the rotated q of all rows in scratch_.qkv.
-void Decoder::WriteLayerKv(const LayerWeights& weights, const RaggedBatch& batch, const KvLayer& kv) {
-  const int rows = batch.rows();
-  const int k_col = config_.heads * config_.head_dim;
-  const int v_col = k_col + config_.kv_heads * config_.head_dim;
-  Activations& qkv = *scratch_.qkv;
-  backend_->RmsNorm(*scratch_.residual, rows, weights.attention_norm, config_.rms_norm_eps, *scratch_.normed);
-  backend_->MatMul(*weights.qkv, *scratch_.normed, rows, qkv);
-  if (config_.qk_norm) {
-    backend_->HeadNorm(qkv, rows, 0, config_.heads, config_.head_dim, weights.q_norm, config_.rms_norm_eps);
-    backend_->HeadNorm(qkv, rows, k_col, config_.kv_heads, config_.head_dim, weights.k_norm, config_.rms_norm_eps);
-  }
-  backend_->Rope(qkv, batch.positions, 0, config_.heads + config_.kv_heads, rope_);  // q and k are adjacent
-  backend_->WriteKv(qkv, k_col, v_col, batch.sequences, kv);
+// Writes K and V of all rows, from scratch_.normed, to the pages. Leaves the rotated q of all rows in scratch_.qkv.
+void Decoder::WriteLayerKv(const LayerWeights& weights, int rows, std::byte* kv) {
+  backend_->MatMul(*weights.qkv, *scratch_.normed, rows, *scratch_.qkv);
+  backend_->RotateAndWriteKv(*scratch_.qkv, {weights.q_norm.get(), weights.k_norm.get(), config_.rms_norm_eps},
+                             *weights_.rotary, kv);
 }
 
-void Decoder::AddAttentionOutput(const LayerWeights& weights, const Activations& attention, Activations& residual,
-                                 int rows) {
-  backend_->MatMul(*weights.output, attention, rows, *scratch_.normed);
-  backend_->Add(residual, *scratch_.normed, rows);
-}
-
-void Decoder::AddMlp(const LayerWeights& weights, Activations& residual, int rows) {
+// Adds the attention's output and the MLP's to the residual. Leaves the residual, normed for what follows the layer, in
+// scratch_.normed.
+void Decoder::FinishLayer(const LayerWeights& weights, const WeightVector& next_norm, const Activations& attention,
+                          Activations& residual, int rows) {
   Scratch& s = scratch_;
-  backend_->RmsNorm(residual, rows, weights.mlp_norm, config_.rms_norm_eps, *s.normed);
+  backend_->MatMul(*weights.output, attention, rows, *s.normed);
+  backend_->AddRmsNorm(residual, *s.normed, rows, *weights.mlp_norm, config_.rms_norm_eps, *s.normed);
   backend_->MatMul(*weights.gate_up, *s.normed, rows, *s.gate_up);
   backend_->SiluMul(*s.gate_up, rows, *s.gated);
   backend_->MatMul(*weights.down, *s.gated, rows, *s.normed);
-  backend_->Add(residual, *s.normed, rows);
+  backend_->AddRmsNorm(residual, *s.normed, rows, next_norm, config_.rms_norm_eps, *s.normed);
 }
 
-// Computes hidden states and logits from the wanted rows' residual and copies them to `output`.
+// Computes hidden states and logits from the wanted rows in scratch_.normed and copies them to `output`.
 void Decoder::ReadOutput(const RaggedBatch& batch, ForwardOutput& output) {
   const int hidden = config_.hidden_size;
   const int vocab = config_.vocab_size;
@@ -113,21 +100,19 @@ void Decoder::ReadOutput(const RaggedBatch& batch, ForwardOutput& output) {
   if (batch.wanted() == 0) return;
 
   Scratch& s = scratch_;
-  backend_->RmsNorm(*s.wanted_residual, batch.wanted(), weights_.final_norm, config_.rms_norm_eps, *s.normed);
   const auto copy_row = [&](const float* from, int columns, int row) {
     std::copy_n(from, columns, output.values.begin() + static_cast<ptrdiff_t>(row) * output.width);
   };
   const float* normed = backend_->HostData(*s.normed);
   for (const int row : batch.hidden_rows) copy_row(normed + size_t(row) * hidden, hidden, row);
 
-  std::span<const int> left = batch.logit_rows;
-  while (!left.empty()) {
-    const std::span<const int> rows = left.first(std::min<size_t>(kHeadRows, left.size()));
-    left = left.subspan(rows.size());
-    backend_->GatherRows(*s.normed, rows, *s.head_input);
-    backend_->MatMul(weights_.head(), *s.head_input, static_cast<int>(rows.size()), *s.logits);
+  const auto logit_rows = static_cast<int>(batch.logit_rows.size());
+  for (int first = 0; first < logit_rows; first += kHeadRows) {
+    const int count = std::min(kHeadRows, logit_rows - first);
+    backend_->GatherRows(*s.normed, RowSet::kLogits, first, count, *s.head_input);
+    backend_->MatMul(weights_.head(), *s.head_input, count, *s.logits);
     const float* logits = backend_->HostData(*s.logits);
-    for (size_t i = 0; i < rows.size(); ++i) copy_row(logits + i * vocab, vocab, rows[i]);
+    for (int i = 0; i < count; ++i) copy_row(logits + size_t(i) * vocab, vocab, batch.logit_rows[first + i]);
   }
 }
 

@@ -50,9 +50,9 @@ class Decoder final : public Model {
 
  private:
   absl::Status Reserve(int rows);
-  void WriteLayerKv(const LayerWeights& weights, const RaggedBatch& batch, const KvLayer& kv);
-  void AddAttentionOutput(const LayerWeights& weights, const Activations& attention, Activations& residual, int rows);
-  void AddMlp(const LayerWeights& weights, Activations& residual, int rows);
+  void WriteLayerKv(const LayerWeights& weights, int rows, std::byte* kv);
+  void FinishLayer(const LayerWeights& weights, const WeightVector& next_norm, const Activations& attention,
+                   Activations& residual, int rows);
   void ReadOutput(const RaggedBatch& batch, ForwardOutput& output);
 
   const ModelConfig config_;
@@ -61,7 +61,6 @@ class Decoder final : public Model {
   const std::unique_ptr<Backend> backend_;
   const ModelWeights weights_;
   const TensorType weight_type_;
-  const RopeTable rope_;
   Scratch scratch_;
 };
 

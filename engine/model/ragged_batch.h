@@ -23,6 +23,10 @@ struct RaggedBatch {
   std::vector<int> hidden_rows;                // indices into wanted_rows: rows of hidden states
   std::vector<OutputRows> outputs;             // by sequence: its range of wanted_rows
 
+  // Refers to this batch.
+  StepRows ForBackend(int heads, const KvLayout& layout) const {
+    return {tokens, positions, sequences, wanted_sequences, wanted_rows, logit_rows, heads, &layout};
+  }
   int rows() const { return static_cast<int>(tokens.size()); }
   int wanted() const { return static_cast<int>(wanted_rows.size()); }
 };

@@ -9,6 +9,7 @@
 #include "common/status_macros.h"
 #include "common/strings.h"
 #include "engine/formats/block_codec.h"
+#include "engine/model/rope.h"
 
 namespace baton {
 namespace {
@@ -38,11 +39,11 @@ class TensorReader {
                       tensor->interleaved_heads};
   }
 
-  absl::StatusOr<std::vector<float>> Vector(const std::string& name, int size) {
+  absl::StatusOr<std::unique_ptr<WeightVector>> Vector(const std::string& name, int size) {
     BATON_ASSIGN_OR_RETURN(const TensorView view, View(name, {size}));
     if (IsQuantized(view.type))
       return Error(name, Concat("has type ", InfoOf(view.type).name, ", expected F32, F16 or BF16"));
-    return backend_.Vector(view);
+    return backend_.PackVector(view);
   }
 
   // Packs the named tensors (name, outputs), stacked by rows, as one matrix. Then releases the file's pages, which are
@@ -156,12 +157,16 @@ absl::StatusOr<LayerWeights> LoadLayer(const ModelConfig& config, int index, Ten
 }  // namespace
 
 size_t ModelWeights::bytes() const {
-  size_t bytes = embedding->bytes() + final_norm.size() * sizeof(float);
+  const auto vector_bytes = [](const std::unique_ptr<WeightVector>& vector) {
+    return vector == nullptr ? 0 : vector->size() * sizeof(float);
+  };
+  size_t bytes = embedding->bytes() + vector_bytes(final_norm);
   if (untied_head != nullptr) bytes += untied_head->bytes();
   for (const LayerWeights& layer : layers) {
     bytes += layer.qkv->bytes() + layer.output->bytes() + layer.gate_up->bytes() + layer.down->bytes();
-    bytes += (layer.attention_norm.size() + layer.q_norm.size() + layer.k_norm.size() + layer.mlp_norm.size()) *
-             sizeof(float);
+    for (const auto* norm : {&layer.attention_norm, &layer.q_norm, &layer.k_norm, &layer.mlp_norm}) {
+      bytes += vector_bytes(*norm);
+    }
   }
   return bytes;
 }
@@ -184,6 +189,8 @@ absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config, const Checkp
                            tensors.Packed({{"lm_head.weight", config.vocab_size}}, config.hidden_size));
   }
   BATON_RETURN_IF_ERROR(tensors.CheckAllUsed(config));
+  BATON_ASSIGN_OR_RETURN(weights.rotary,
+                         backend.PackRotary(BuildRopeTable(config.rope, config.head_dim, config.max_positions)));
   if (progress) progress(tensors.total_bytes(), tensors.total_bytes());
   return weights;
 }

@@ -15,22 +15,23 @@
 namespace baton {
 
 struct LayerWeights {
-  std::vector<float> attention_norm;  // [hidden]
-  std::unique_ptr<Matrix> qkv;        // [(heads + 2 kv_heads) * head_dim, hidden], rows of q, then k, then v
-  std::vector<float> q_norm;          // [head_dim]; empty without QK norm
-  std::vector<float> k_norm;          // [head_dim]; empty without QK norm
-  std::unique_ptr<Matrix> output;     // [hidden, heads * head_dim]
-  std::vector<float> mlp_norm;        // [hidden]
-  std::unique_ptr<Matrix> gate_up;    // [2 * ffn, hidden], rows of gate, then up
-  std::unique_ptr<Matrix> down;       // [hidden, ffn]
+  std::unique_ptr<WeightVector> attention_norm;  // [hidden]
+  std::unique_ptr<Matrix> qkv;                   // [(heads + 2 kv_heads) * head_dim, hidden], rows of q, then k, then v
+  std::unique_ptr<WeightVector> q_norm;          // [head_dim]; null without QK norm
+  std::unique_ptr<WeightVector> k_norm;          // [head_dim]; null without QK norm
+  std::unique_ptr<Matrix> output;                // [hidden, heads * head_dim]
+  std::unique_ptr<WeightVector> mlp_norm;        // [hidden]
+  std::unique_ptr<Matrix> gate_up;               // [2 * ffn, hidden], rows of gate, then up
+  std::unique_ptr<Matrix> down;                  // [hidden, ffn]
 };
 
 struct ModelWeights {
   std::unique_ptr<Matrix> embedding;  // [vocab, hidden]
   std::vector<LayerWeights> layers;
-  std::vector<float> final_norm;        // [hidden]
-  std::unique_ptr<Matrix> untied_head;  // [vocab, hidden]; null if the embedding serves as head
-  TensorType type = TensorType::kF32;   // type of the first layer's q in the file
+  std::unique_ptr<WeightVector> final_norm;  // [hidden]
+  std::unique_ptr<Matrix> untied_head;       // [vocab, hidden]; null if the embedding serves as head
+  std::unique_ptr<RotaryTable> rotary;
+  TensorType type = TensorType::kF32;  // type of the first layer's q in the file
   const Matrix& head() const { return untied_head != nullptr ? *untied_head : *embedding; }
   size_t bytes() const;
 };

@@ -8,7 +8,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
-#include "engine/kernels/cpu/attention_pieces.h"
 #include "engine/kernels/cpu/cpu_features.h"
 #include "engine/kernels/cpu/packed_matrix.h"
 #include "engine/kv/host_memory.h"
@@ -41,6 +40,21 @@ class CpuActivations final : public Activations {
 };
 
 namespace {
+
+class CpuVector final : public WeightVector {
+ public:
+  explicit CpuVector(std::vector<float> values) : values(std::move(values)) {}
+  int size() const override { return static_cast<int>(values.size()); }
+  const std::vector<float> values;
+};
+
+class CpuRotaryTable final : public RotaryTable {
+ public:
+  explicit CpuRotaryTable(RopeTable table) : table(std::move(table)) {}
+  const RopeTable table;
+};
+
+const float* Values(const WeightVector& weight) { return static_cast<const CpuVector&>(weight).values.data(); }
 
 CpuActivations& Of(Activations& x) { return static_cast<CpuActivations&>(x); }
 const CpuActivations& Of(const Activations& x) { return static_cast<const CpuActivations&>(x); }
@@ -87,10 +101,14 @@ absl::StatusOr<std::unique_ptr<Matrix>> CpuBackend::PackStacked(std::span<const 
   return PackedMatrix::Create(weights, {kernels_.panel_outputs, kernels_.bf16_format}, *threads_);
 }
 
-std::vector<float> CpuBackend::Vector(const TensorView& weights) {
+absl::StatusOr<std::unique_ptr<WeightVector>> CpuBackend::PackVector(const TensorView& weights) {
   std::vector<float> values(size_t(weights.rows) * weights.cols);
   Widen(weights.data, 1, weights.type, values.size(), values.data());
-  return values;
+  return std::make_unique<CpuVector>(std::move(values));
+}
+
+absl::StatusOr<std::unique_ptr<RotaryTable>> CpuBackend::PackRotary(RopeTable table) {
+  return std::make_unique<CpuRotaryTable>(std::move(table));
 }
 
 absl::StatusOr<std::unique_ptr<Activations>> CpuBackend::Allocate(int capacity_rows, int cols) {
@@ -104,17 +122,36 @@ absl::StatusOr<std::unique_ptr<Activations>> CpuBackend::Allocate(int capacity_r
 
 float* CpuBackend::HostData(Activations& x) { return Of(x).row(0); }
 
-void CpuBackend::Embed(const Matrix& table, std::span<const TokenId> ids, Activations& out) {
+void CpuBackend::BeginStep(const StepRows& step) {
+  Backend::BeginStep(step);
+  if (step.layout == nullptr) return;
+  all_rows_ = CutWork(step.sequences);
+  wanted_rows_ = CutWork(step.wanted_sequences);
+}
+
+void CpuBackend::Embed(const Matrix& table, Activations& out) {
   const auto& packed = static_cast<const PackedMatrix&>(table);
+  const std::span<const TokenId> ids = step_.tokens;
   assert(out.cols() == packed.inputs() && ids.size() <= static_cast<size_t>(out.capacity_rows()));
   ForRows(static_cast<int>(ids.size()), packed.inputs(), [&](int r) { packed.ReadOutput(ids[r], Of(out).row(r)); });
 }
 
-void CpuBackend::RmsNorm(const Activations& x, int rows, std::span<const float> weight, float eps, Activations& out) {
+void CpuBackend::RmsNorm(const Activations& x, int rows, const WeightVector& weight, float eps, Activations& out) {
   const int cols = x.cols();
-  assert(weight.size() == static_cast<size_t>(cols) && out.cols() == cols);
+  assert(weight.size() == cols && out.cols() == cols);
   assert(rows <= x.capacity_rows() && rows <= out.capacity_rows());
-  ForRows(rows, cols, [&](int r) { kernels_.rms_norm(Of(x).row(r), cols, weight.data(), eps, Of(out).row(r)); });
+  ForRows(rows, cols, [&](int r) { kernels_.rms_norm(Of(x).row(r), cols, Values(weight), eps, Of(out).row(r)); });
+}
+
+void CpuBackend::AddRmsNorm(Activations& x, const Activations& y, int rows, const WeightVector& weight, float eps,
+                            Activations& out) {
+  const int cols = x.cols();
+  assert(weight.size() == cols && y.cols() == cols && out.cols() == cols);
+  assert(rows <= x.capacity_rows() && rows <= y.capacity_rows() && rows <= out.capacity_rows());
+  ForRows(rows, size_t(2) * cols, [&](int r) {
+    kernels_.add(Of(x).row(r), Of(y).row(r), cols);
+    kernels_.rms_norm(Of(x).row(r), cols, Values(weight), eps, Of(out).row(r));
+  });
 }
 
 void CpuBackend::MatMul(const Matrix& w, const Activations& x, int rows, Activations& out) {
@@ -185,20 +222,20 @@ void CpuBackend::SiluMul(const Activations& x, int rows, Activations& out) {
   });
 }
 
-void CpuBackend::HeadNorm(Activations& x, int rows, int first_col, int heads, int head_dim,
-                          std::span<const float> weight, float eps) {
-  assert(weight.size() == static_cast<size_t>(head_dim) && rows <= x.capacity_rows());
-  assert(first_col + heads * head_dim <= x.cols());
+void CpuBackend::HeadNorm(Activations& x, int rows, int first_col, int heads, const WeightVector& weight, float eps) {
+  const int head_dim = weight.size();
+  assert(rows <= x.capacity_rows() && first_col + heads * head_dim <= x.cols());
   ForRows(rows, size_t(heads) * head_dim, [&](int r) {
     for (int h = 0; h < heads; ++h) {
       float* const head = Of(x).row(r) + first_col + size_t(h) * head_dim;
-      kernels_.rms_norm(head, head_dim, weight.data(), eps, head);
+      kernels_.rms_norm(head, head_dim, Values(weight), eps, head);
     }
   });
 }
 
-void CpuBackend::Rope(Activations& x, std::span<const int> positions, int first_col, int heads,
-                      const RopeTable& table) {
+void CpuBackend::Rope(Activations& x, int first_col, int heads, const RotaryTable& rotary) {
+  const RopeTable& table = static_cast<const CpuRotaryTable&>(rotary).table;
+  const std::span<const int> positions = step_.positions;
   const int half = table.half_dim;
   assert(positions.size() <= static_cast<size_t>(x.capacity_rows()) && first_col + heads * 2 * half <= x.cols());
   ForRows(static_cast<int>(positions.size()), size_t(heads) * 2 * half, [&](int r) {
@@ -210,12 +247,11 @@ void CpuBackend::Rope(Activations& x, std::span<const int> positions, int first_
   });
 }
 
-void CpuBackend::WriteKv(const Activations& qkv, int k_col, int v_col, std::span<const SequenceRows> batch,
-                         const KvLayer& kv) {
-  const KvLayout& layout = *kv.layout;
+void CpuBackend::WriteKv(const Activations& qkv, int k_col, int v_col, std::byte* kv) {
+  const KvLayout& layout = *step_.layout;
   const size_t half_block = layout.block_bytes() / 2;
   const auto round = kernels_.round_head[Index(layout.dtype)];
-  for (const SequenceRows& sequence : batch) {
+  for (const SequenceRows& sequence : step_.sequences) {
     ForRows(sequence.rows, size_t(2) * layout.kv_heads * layout.head_dim, [&](int r) {
       const int position = sequence.start_position + r;
       const PageId page = sequence.pages[position / layout.page_tokens];
@@ -223,7 +259,7 @@ void CpuBackend::WriteKv(const Activations& qkv, int k_col, int v_col, std::span
       const size_t scale = layout.scales_offset() + slot * layout.scale_bytes();
       const float* const row = Of(qkv).row(sequence.first_row + r);
       for (int h = 0; h < layout.kv_heads; ++h) {
-        std::byte* const k = kv.blocks + ToIndex(page) * layout.block_bytes() + h * layout.head_bytes();
+        std::byte* const k = kv + ToIndex(page) * layout.block_bytes() + h * layout.head_bytes();
         std::byte* const v = k + half_block;
         const size_t col = size_t(h) * layout.head_dim;
         round(row + k_col + col, layout.head_dim, k + slot * layout.token_bytes(), k + scale);
@@ -233,25 +269,31 @@ void CpuBackend::WriteKv(const Activations& qkv, int k_col, int v_col, std::span
   }
 }
 
-void CpuBackend::Attention(const Activations& qkv, int heads, std::span<const SequenceRows> batch, const KvLayer& kv,
-                           Activations& out) {
-  const KvLayout& layout = *kv.layout;
+CpuBackend::AttentionWork CpuBackend::CutWork(std::span<const SequenceRows> sequences) const {
+  const KvLayout& layout = *step_.layout;
+  AttentionWork cut;
+  cut.pieces = CutAttention(sequences, {.max_queries = std::max(1, kAttentionRows * layout.kv_heads / step_.heads),
+                                        .min_pieces = (threads_->threads() + layout.kv_heads - 1) / layout.kv_heads,
+                                        .page_tokens = layout.page_tokens,
+                                        .block_tokens = kAttentionBlockTokens});
+  for (const SequenceRows& sequence : sequences) {
+    cut.work += size_t(sequence.rows) * step_.heads * (sequence.start_position + sequence.rows) * layout.head_dim * 2;
+  }
+  return cut;
+}
+
+void CpuBackend::Attention(const Activations& qkv, RowSet rows, const std::byte* kv, Activations& out) {
+  const KvLayout& layout = *step_.layout;
+  const int heads = step_.heads;
   const int head_dim = layout.head_dim;
   const int group = heads / layout.kv_heads;
   assert(group * layout.kv_heads == heads && heads * head_dim <= qkv.cols() && heads * head_dim <= out.cols());
-  const std::vector<AttentionPiece> pieces =
-      CutAttention(batch, {.max_queries = std::max(1, kAttentionRows / group),
-                           .min_pieces = (threads_->threads() + layout.kv_heads - 1) / layout.kv_heads,
-                           .page_tokens = layout.page_tokens,
-                           .block_tokens = kAttentionBlockTokens});
-  size_t work = 0;
-  for (const SequenceRows& sequence : batch) {
-    work += size_t(sequence.rows) * heads * (sequence.start_position + sequence.rows) * head_dim * 2;
-  }
+  assert(rows != RowSet::kLogits);
+  const auto& [pieces, work] = rows == RowSet::kAll ? all_rows_ : wanted_rows_;
   const size_t scratch = kernels_.attention_scratch(std::max(kAttentionRows, group), head_dim);
   const int tasks = static_cast<int>(pieces.size()) * layout.kv_heads;
   shares_.Reset(tasks);
-  Parallel(work, [&](int thread, int) {
+  Parallel(work, [&, &pieces = pieces](int thread, int) {
     std::vector<AttentionMember> members;
     shares_.ForEach(thread, [&](int chunk) {
       // Later pieces of a prompt see more tokens. Long pieces run first, so that the threads end at about the same
@@ -276,7 +318,7 @@ void CpuBackend::Attention(const Activations& qkv, int heads, std::span<const Se
                                                .out_stride = size_t(out.cols()),
                                                .group = group,
                                                .head_dim = head_dim,
-                                               .blocks = kv.blocks + kv_head * layout.head_bytes(),
+                                               .blocks = kv + kv_head * layout.head_bytes(),
                                                .block_bytes = layout.block_bytes(),
                                                .v_offset = layout.block_bytes() / 2,
                                                .page_tokens = layout.page_tokens,
@@ -285,10 +327,11 @@ void CpuBackend::Attention(const Activations& qkv, int heads, std::span<const Se
   });
 }
 
-void CpuBackend::GatherRows(const Activations& x, std::span<const int> rows, Activations& out) {
-  assert(x.cols() == out.cols() && rows.size() <= static_cast<size_t>(out.capacity_rows()));
-  for (size_t i = 0; i < rows.size(); ++i) {
-    std::memmove(Of(out).row(static_cast<int>(i)), Of(x).row(rows[i]), size_t(x.cols()) * sizeof(float));
+void CpuBackend::GatherRows(const Activations& x, RowSet set, int first, int count, Activations& out) {
+  assert(x.cols() == out.cols() && count <= out.capacity_rows() && set != RowSet::kAll);
+  const std::span<const int> rows = set == RowSet::kWanted ? step_.wanted_rows : step_.logit_rows;
+  for (int i = 0; i < count; ++i) {
+    std::memmove(Of(out).row(i), Of(x).row(rows[first + i]), size_t(x.cols()) * sizeof(float));
   }
 }
 

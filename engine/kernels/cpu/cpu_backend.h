@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/kernels/backend.h"
+#include "engine/kernels/cpu/attention_pieces.h"
 #include "engine/kernels/cpu/kernel_table.h"
 #include "engine/kernels/cpu/packed_matrix.h"
 #include "engine/kernels/cpu/thread_pool.h"
@@ -28,27 +29,35 @@ class CpuBackend final : public Backend {
 
   absl::StatusOr<std::unique_ptr<Matrix>> Pack(const TensorView& weights) override;
   absl::StatusOr<std::unique_ptr<Matrix>> PackStacked(std::span<const TensorView> weights) override;
-  std::vector<float> Vector(const TensorView& weights) override;
+  absl::StatusOr<std::unique_ptr<WeightVector>> PackVector(const TensorView& weights) override;
+  absl::StatusOr<std::unique_ptr<RotaryTable>> PackRotary(RopeTable table) override;
   absl::StatusOr<std::unique_ptr<Activations>> Allocate(int capacity_rows, int cols) override;
   float* HostData(Activations& x) override;
 
-  void Embed(const Matrix& table, std::span<const TokenId> ids, Activations& out) override;
-  void RmsNorm(const Activations& x, int rows, std::span<const float> weight, float eps, Activations& out) override;
+  void BeginStep(const StepRows& step) override;
+  void Embed(const Matrix& table, Activations& out) override;
+  void RmsNorm(const Activations& x, int rows, const WeightVector& weight, float eps, Activations& out) override;
   void MatMul(const Matrix& w, const Activations& x, int rows, Activations& out) override;
   void Add(Activations& x, const Activations& y, int rows) override;
   void SiluMul(const Activations& x, int rows, Activations& out) override;
-  void HeadNorm(Activations& x, int rows, int first_col, int heads, int head_dim, std::span<const float> weight,
-                float eps) override;
-  void Rope(Activations& x, std::span<const int> positions, int first_col, int heads, const RopeTable& table) override;
-  void WriteKv(const Activations& qkv, int k_col, int v_col, std::span<const SequenceRows> batch,
-               const KvLayer& kv) override;
-  void Attention(const Activations& qkv, int heads, std::span<const SequenceRows> batch, const KvLayer& kv,
-                 Activations& out) override;
-  void GatherRows(const Activations& x, std::span<const int> rows, Activations& out) override;
+  void HeadNorm(Activations& x, int rows, int first_col, int heads, const WeightVector& weight, float eps) override;
+  void Rope(Activations& x, int first_col, int heads, const RotaryTable& table) override;
+  void WriteKv(const Activations& qkv, int k_col, int v_col, std::byte* kv) override;
+  void Attention(const Activations& qkv, RowSet rows, const std::byte* kv, Activations& out) override;
+  void GatherRows(const Activations& x, RowSet set, int first, int count, Activations& out) override;
+  void AddRmsNorm(Activations& x, const Activations& y, int rows, const WeightVector& weight, float eps,
+                  Activations& out) override;
   MachineLimits MeasureLimits(std::span<const Matrix* const> weights) override;
   absl::Duration waited() const override { return threads_->waited(); }
 
  private:
+  // A step's attention, which is the same in all layers.
+  struct AttentionWork {
+    std::vector<AttentionPiece> pieces;
+    size_t work = 0;  // multiply-adds
+  };
+  AttentionWork CutWork(std::span<const SequenceRows> sequences) const;
+
   // Calls f(row) for every row; each thread takes consecutive rows. Little work stays on the calling thread.
   template <typename F>
   void ForRows(int rows, size_t work_per_row, F f);
@@ -65,6 +74,8 @@ class CpuBackend final : public Backend {
   const KernelTable& kernels_;
   const std::unique_ptr<ThreadPool> threads_;
   WorkShares shares_;
+  AttentionWork all_rows_;                   // of the step
+  AttentionWork wanted_rows_;                // of the step
   std::vector<std::vector<float>> scratch_;  // one per thread; no other thread touches it
   std::vector<std::byte> prepared_;          // activations of the current product, see MatMulKernel
 };

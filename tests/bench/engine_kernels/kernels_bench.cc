@@ -79,7 +79,8 @@ void Attention(benchmark::State& state, const std::string& family, const Attenti
   }
   const auto qkv = NewActivations(*backend, sequences * queries, (kHeads + 2 * layout.kv_heads) * layout.head_dim);
   const auto out = NewActivations(*backend, sequences * queries, kHeads * layout.head_dim);
-  for (auto _ : state) backend->Attention(*qkv, kHeads, batch, {blocks.data(), &layout}, *out);
+  backend->BeginStep({.sequences = batch, .heads = kHeads, .layout = &layout});
+  for (auto _ : state) backend->Attention(*qkv, RowSet::kAll, blocks.data(), *out);
   const auto iterations = static_cast<double>(state.iterations());
   const double tokens = context + 0.5 * (queries + 1);
   state.counters["kv_bytes"] =

@@ -78,10 +78,10 @@ class Attention {
     }
     const auto in = ToActivations(backend_, rows, cols, qkv);
     const auto out = PoisonedActivations(backend_, rows, shape_.out_cols());
-    const KvLayer layer{blocks_.data(), &layout_};
+    backend_.BeginStep({.sequences = batch, .heads = shape_.heads, .layout = &layout_});
     const int k_col = shape_.heads * shape_.head_dim;
-    backend_.WriteKv(*in, k_col, k_col + shape_.kv_heads * shape_.head_dim, batch, layer);
-    backend_.Attention(*in, shape_.heads, batch, layer, *out);
+    backend_.WriteKv(*in, k_col, k_col + shape_.kv_heads * shape_.head_dim, blocks_.data());
+    backend_.Attention(*in, RowSet::kAll, blocks_.data(), *out);
     const std::vector<float> values = Values(backend_, *out, rows);
     auto from = values.begin();
     for (size_t i = 0; i < sequences.size(); ++i) {

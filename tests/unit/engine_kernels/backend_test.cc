@@ -102,7 +102,7 @@ TEST_P(BackendTest, EmbedReadsTheRowsOfTheFileExactly) {
     ASSERT_OK_AND_ASSIGN(const auto matrix, backend->Pack(table.view()));
     const std::vector<TokenId> ids = {74, 0, 31, 32, 0};
     const auto out = PoisonedActivations(*backend, 5, kCols);
-    backend->Embed(*matrix, ids, *out);
+    testing::Embed(*backend, *matrix, ids, *out);
     std::vector<float> want;
     for (const TokenId id : ids) {
       for (int c = 0; c < kCols; ++c) want.push_back(table.at(id, c));
@@ -114,16 +114,25 @@ TEST_P(BackendTest, EmbedReadsTheRowsOfTheFileExactly) {
 TEST_P(BackendTest, VectorWidens) {
   const auto backend = NewBackend(1);
   const FileTensor tensor(TensorType::kBF16, 1, 19, RandomFloats(19, 1));
-  EXPECT_TRUE(SameBits(backend->Vector(tensor.view()), tensor.values()));
+  ASSERT_OK_AND_ASSIGN(const auto vector, backend->PackVector(tensor.view()));
+  EXPECT_EQ(vector->size(), 19);
+  // A row whose RMS is 1 shows the weights.
+  const auto ones = ToActivations(*backend, 1, 19, std::vector<float>(19, 1.0f));
+  backend->RmsNorm(*ones, 1, *vector, 0, *ones);
+  EXPECT_TRUE(SameBits(Values(*backend, *ones, 1), tensor.values()));
 }
 
 TEST_P(BackendTest, GatherRowsPicksRowsInTheOrderAskedFor) {
   const auto backend = NewBackend(1);
   const auto x = ToActivations(*backend, 3, 2, std::vector<float>{0, 1, 10, 11, 20, 21});
   const auto out = PoisonedActivations(*backend, 2, 2);
-  const int rows[] = {2, 0};
-  backend->GatherRows(*x, rows, *out);
+  const int wanted[] = {2, 0};
+  const int logits[] = {0, 1, 2};
+  backend->BeginStep({.wanted_rows = wanted, .logit_rows = logits});
+  backend->GatherRows(*x, RowSet::kWanted, 0, 2, *out);
   EXPECT_EQ(Values(*backend, *out, 2), (std::vector<float>{20, 21, 0, 1}));
+  backend->GatherRows(*x, RowSet::kLogits, 1, 2, *out);
+  EXPECT_EQ(Values(*backend, *out, 2), (std::vector<float>{10, 11, 20, 21}));
 }
 
 INSTANTIATE_FOR_FAMILIES(BackendTest);

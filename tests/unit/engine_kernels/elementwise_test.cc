@@ -20,7 +20,9 @@ using testing::RandomMatrix;
 using testing::RoundTo;
 using testing::SameBits;
 using testing::ToActivations;
+using testing::ToVector;
 using testing::Values;
+using testing::WriteKv;
 
 class ElementwiseTest : public FamilyTest {};
 
@@ -30,6 +32,7 @@ TEST_P(ElementwiseTest, RmsNormMatchesDoubleArithmetic) {
     constexpr int kRows = 20;
     const std::vector<float> x = RandomMatrix(kRows, cols, cols, 3.0f);
     const std::vector<float> weight = RandomFloats(cols, 1);
+    const auto vector = ToVector(*backend, weight);
     std::vector<double> want;
     for (int r = 0; r < kRows; ++r) {
       double squares = 0;
@@ -39,10 +42,10 @@ TEST_P(ElementwiseTest, RmsNormMatchesDoubleArithmetic) {
     }
     const auto in = ToActivations(*backend, kRows, cols, x);
     const auto out = PoisonedActivations(*backend, kRows, cols);
-    backend->RmsNorm(*in, kRows, weight, 1e-5f, *out);
+    backend->RmsNorm(*in, kRows, *vector, 1e-5f, *out);
     EXPECT_TRUE(CloseTo(Values(*backend, *out, kRows), want, 1e-6)) << cols;
 
-    backend->RmsNorm(*in, kRows, weight, 1e-5f, *in);
+    backend->RmsNorm(*in, kRows, *vector, 1e-5f, *in);
     EXPECT_TRUE(SameBits(Values(*backend, *in, kRows), Values(*backend, *out, kRows))) << "in place, " << cols;
   }
 }
@@ -101,7 +104,7 @@ TEST_P(ElementwiseTest, HeadNormNormalizesEachHeadAndLeavesOtherColumns) {
     }
   }
   const auto activations = ToActivations(*backend, 2, kCols, x);
-  backend->HeadNorm(*activations, 2, kFirst, kHeads, kDim, weight, 1e-6f);
+  backend->HeadNorm(*activations, 2, kFirst, kHeads, *ToVector(*backend, weight), 1e-6f);
   EXPECT_TRUE(CloseTo(Values(*backend, *activations, 2), want, 1e-6));
 }
 
@@ -130,8 +133,29 @@ TEST_P(ElementwiseTest, RopeRotatesHalvesByTheTableRowOfEachPosition) {
       }
     }
     const auto activations = ToActivations(*backend, 3, cols, x);
-    backend->Rope(*activations, positions, kFirst, kHeads, table);
+    backend->BeginStep({.positions = positions});
+    backend->Rope(*activations, kFirst, kHeads, **backend->PackRotary(table));
     EXPECT_TRUE(CloseTo(Values(*backend, *activations, 3), want, 1e-6)) << half;
+  }
+}
+
+TEST_P(ElementwiseTest, AddRmsNormHasTheBitsOfAddThenRmsNorm) {
+  const auto backend = NewBackend(2);
+  for (const int cols : {5, 64, 2051}) {
+    constexpr int kRows = 70;
+    const std::vector<float> a = RandomMatrix(kRows, cols, 1);
+    const std::vector<float> b = RandomMatrix(kRows, cols, 2);
+    const auto weight = ToVector(*backend, RandomFloats(cols, 3));
+    const auto sum = ToActivations(*backend, kRows, cols, a);
+    const auto want = PoisonedActivations(*backend, kRows, cols);
+    backend->Add(*sum, *ToActivations(*backend, kRows, cols, b), kRows);
+    backend->RmsNorm(*sum, kRows, *weight, 1e-5f, *want);
+
+    const auto x = ToActivations(*backend, kRows, cols, a);
+    const auto y = ToActivations(*backend, kRows, cols, b);
+    backend->AddRmsNorm(*x, *y, kRows, *weight, 1e-5f, *y);
+    EXPECT_TRUE(SameBits(Values(*backend, *x, kRows), Values(*backend, *sum, kRows))) << cols;
+    EXPECT_TRUE(SameBits(Values(*backend, *y, kRows), Values(*backend, *want, kRows))) << cols;
   }
 }
 
@@ -169,7 +193,7 @@ TEST_P(ElementwiseTest, WriteKvRoundsToNearestEvenAndPutsEachHeadInItsPlace) {
     std::vector<std::byte> blocks(3 * layout.block_bytes(), std::byte{0xff});
     const PageId pages[] = {PageId{2}, PageId{0}};
     const SequenceRows sequence{.first_row = 0, .rows = 2, .start_position = 3, .pages = pages};
-    backend->WriteKv(*ToActivations(*backend, 2, 4 * dim, qkv), 0, 2 * dim, {&sequence, 1}, {blocks.data(), &layout});
+    WriteKv(*backend, *ToActivations(*backend, 2, 4 * dim, qkv), 0, 2 * dim, sequence, layout, blocks.data());
 
     size_t written = 0;
     for (int token = 0; token < 2; ++token) {
@@ -218,7 +242,7 @@ TEST_P(ElementwiseTest, WriteKvScalesEachTokenAndHead) {
     std::vector<std::byte> blocks(3 * layout.block_bytes(), std::byte{0xff});
     const PageId pages[] = {PageId{2}, PageId{0}};
     const SequenceRows sequence{.first_row = 0, .rows = 2, .start_position = 3, .pages = pages};
-    backend->WriteKv(*ToActivations(*backend, 2, 4 * kDim, qkv), 0, 2 * kDim, {&sequence, 1}, {blocks.data(), &layout});
+    WriteKv(*backend, *ToActivations(*backend, 2, 4 * kDim, qkv), 0, 2 * kDim, sequence, layout, blocks.data());
 
     size_t written = 0;
     for (int token = 0; token < 2; ++token) {
@@ -252,7 +276,7 @@ TEST_P(ElementwiseTest, RoundingKeepsNan) {
     const SequenceRows sequence{.first_row = 0, .rows = 1, .start_position = 0, .pages = {&page, 1}};
     std::vector<float> qkv(16, 1.0f);
     qkv[1] = std::bit_cast<float>(0x7f800001u);  // its mantissa's high bits are all zero
-    backend->WriteKv(*ToActivations(*backend, 1, 16, qkv), 0, 8, {&sequence, 1}, {blocks.data(), &layout});
+    WriteKv(*backend, *ToActivations(*backend, 1, 16, qkv), 0, 8, sequence, layout, blocks.data());
     uint16_t bits = 0;
     std::memcpy(&bits, blocks.data() + 2, 2);
     const int mantissa_mask = dtype == KvType::kF16 ? 0x3ff : 0x7f;

@@ -138,6 +138,26 @@ inline std::vector<float> Values(Backend& backend, Activations& x, int rows) {
   return {data, data + size_t(rows) * x.cols()};
 }
 
+// `values` as norm weights in the backend's memory.
+inline std::unique_ptr<WeightVector> ToVector(Backend& backend, std::span<const float> values) {
+  return *backend.PackVector({.data = reinterpret_cast<const std::byte*>(values.data()),
+                              .type = TensorType::kF32,
+                              .rows = 1,
+                              .cols = static_cast<int>(values.size())});
+}
+
+inline void Embed(Backend& backend, const Matrix& table, std::span<const TokenId> ids, Activations& out) {
+  backend.BeginStep({.tokens = ids});
+  backend.Embed(table, out);
+}
+
+// Writes K and V of one sequence's rows.
+inline void WriteKv(Backend& backend, const Activations& qkv, int k_col, int v_col, const SequenceRows& sequence,
+                    const KvLayout& layout, std::byte* kv) {
+  backend.BeginStep({.sequences = {&sequence, 1}, .heads = layout.kv_heads, .layout = &layout});
+  backend.WriteKv(qkv, k_col, v_col, kv);
+}
+
 // x w^T, the first `rows` rows of x being multiplied.
 inline std::vector<float> Multiply(Backend& backend, const TensorView& weights, std::span<const float> x, int rows) {
   const auto matrix = *backend.Pack(weights);

@@ -219,7 +219,7 @@ TEST_P(QuantMatMulTest, PackedRowsCanBeRead) {
     std::vector<TokenId> ids(70);
     for (int i = 0; i < 70; ++i) ids[i] = i;
     const auto out = PoisonedActivations(*backend, 70, kInputs);
-    backend->Embed(*matrix, ids, *out);
+    testing::Embed(*backend, *matrix, ids, *out);
     const std::vector<float> values = Values(*backend, *out, 70);
     if (HasTwoLevelsOfScales(type)) {
       EXPECT_TRUE(CloseTo(values, std::vector<double>(weights.values().begin(), weights.values().end()), 5e-4));
@@ -275,7 +275,7 @@ TEST_P(QuantMatMulTest, InterleavedHeadsAreUndone) {
     const auto matrix = *backend->Pack({file.data(), type, 12, kInputs, /*interleaved_heads=*/2});
     const TokenId ids[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
     const auto out = PoisonedActivations(*backend, 12, kInputs);
-    backend->Embed(*matrix, ids, *out);
+    testing::Embed(*backend, *matrix, ids, *out);
     EXPECT_THAT(Values(*backend, *out, 12), ::testing::Pointwise(::testing::FloatEq(), want));
   }
 }
