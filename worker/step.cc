@@ -1,5 +1,7 @@
 #include "worker/step.h"
 
+#include <utility>
+
 #include "common/status_macros.h"
 
 namespace baton {
@@ -11,15 +13,14 @@ absl::Status StepRunner::Run(std::vector<StepEntry>& entries, const LayerDone& l
     batch_.push_back({.tokens = std::span(sequence.tokens()).subspan(sequence.kv_tokens(), entry.tokens),
                       .start_position = sequence.kv_tokens(),
                       .pages = sequence.page_ids(),
-                      .want = entry.completes() ? Want::kLastLogits : Want::kNothing});
+                      .want = entry.completes() ? Want::kToken : Want::kNothing,
+                      .sampling = &sequence.attempt().sampling,
+                      .history = &sequence.history()});
   }
   BATON_RETURN_IF_ERROR(model_.Forward(batch_, pool_, layer_done, output_));
   for (size_t i = 0; i < entries.size(); ++i) {
     StepEntry& entry = entries[i];
-    if (entry.completes()) {
-      entry.sampled = sampler_.Sample(output_.row(output_.rows[i].first), entry.sequence->attempt().sampling,
-                                      entry.sequence->history());
-    }
+    if (entry.completes()) entry.sampled = std::move(output_.sampled[i]);
     entry.sequence->AdvanceKv(entry.tokens);
   }
   return absl::OkStatus();

@@ -1,4 +1,4 @@
-// Runs one step: the forward pass over the sequences' shares, then one sampled token for each sequence whose pending
+// Runs one step: the forward pass over the sequences' shares, which samples one token for each sequence whose pending
 // tokens are all computed. Mechanism only; what to run is decided in worker/schedule.h.
 //
 // Used on the engine's thread only.
@@ -34,7 +34,6 @@ class StepRunner {
  private:
   Model& model_;
   PagePool& pool_;
-  Sampler sampler_;
   std::vector<SequenceInput> batch_;
   ForwardOutput output_;
 };

@@ -27,7 +27,7 @@ double PeakOperations(const EngineReport& report) {
 absl::Duration Rest(const EngineMeasurement& m) {
   const WorkTimes& w = m.work;
   return std::max(absl::ZeroDuration(),
-                  absl::Seconds(m.step_seconds) - w.products - w.attention - w.kv - w.element_wise - m.sampling);
+                  absl::Seconds(m.step_seconds) - w.products - w.attention - w.kv - w.element_wise - w.sampling);
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ std::string ToTable(const EngineBenchOptions& options, const EngineReport& repor
                   Percent(m.operations_per_second, PeakOperations(report)),
                   absl::StrFormat("%.1f", m.read_bytes_per_second / kGiga),
                   Percent(m.read_bytes_per_second, limits.read_bytes_per_second), share(m.work.products),
-                  share(m.work.attention), share(m.work.kv), share(m.work.element_wise), share(m.sampling),
+                  share(m.work.attention), share(m.work.kv), share(m.work.element_wise), share(m.work.sampling),
                   share(Rest(m)), share(m.work.waiting)});
   }
   absl::StrAppend(&text, table.ToString());
@@ -86,7 +86,7 @@ std::string ToJson(const EngineBenchOptions& options, const EngineReport& report
                                     {"attention", seconds(m.work.attention)},
                                     {"kv", seconds(m.work.kv)},
                                     {"element_wise", seconds(m.work.element_wise)},
-                                    {"sampling", seconds(m.sampling)},
+                                    {"sampling", seconds(m.work.sampling)},
                                     {"rest", seconds(Rest(m))},
                                     {"waiting", seconds(m.work.waiting)}});
   }

@@ -47,10 +47,10 @@ class EngineBench {
     EngineMeasurement result;
     result.prefill = true;
     std::vector<double> seconds;
-    BATON_RETURN_IF_ERROR(Step(tokens, 0, result.sampling).status());  // allocates once, and warms the caches
-    Begin(result);
+    BATON_RETURN_IF_ERROR(Step(tokens, 0).status());  // allocates once, and warms the caches
+    Begin();
     for (int i = 0; i < options_.repeats; ++i) {
-      BATON_ASSIGN_OR_RETURN(seconds.emplace_back(), Step(tokens, 0, result.sampling));
+      BATON_ASSIGN_OR_RETURN(seconds.emplace_back(), Step(tokens, 0));
     }
     Finish(seconds, tokens, result);
     const RowProducts products = CountProducts(model_.config());
@@ -66,14 +66,14 @@ class EngineBench {
     result.sequences = sequences;
     result.context_tokens = context;
     for (int done = 0; done < context; done += kChunkTokens) {
-      BATON_RETURN_IF_ERROR(Step(std::min(kChunkTokens, context - done), done, result.sampling).status());
+      BATON_RETURN_IF_ERROR(Step(std::min(kChunkTokens, context - done), done).status());
     }
     std::vector<double> rounds;
-    Begin(result);
+    Begin();
     for (int i = 0; i < options_.repeats; ++i) {
       double round = 0;
       for (int step = 0; step < options_.output_tokens; ++step) {
-        BATON_ASSIGN_OR_RETURN(const double seconds, Step(1, context + step, result.sampling));
+        BATON_ASSIGN_OR_RETURN(const double seconds, Step(1, context + step));
         round += seconds / options_.output_tokens;
       }
       rounds.push_back(round);
@@ -109,29 +109,27 @@ class EngineBench {
 
   // Runs one step: `tokens` tokens of each sequence from `position`, and one sample for each sequence. Returns the
   // step's seconds.
-  absl::StatusOr<double> Step(int tokens, int position, absl::Duration& sampling) {
+  absl::StatusOr<double> Step(int tokens, int position) {
     if (interrupted_()) return absl::CancelledError("interrupted");
     const Stopwatch watch;
     std::vector<SequenceInput> batch;
     batch.reserve(page_ids_.size());
     for (const std::vector<PageId>& pages : page_ids_) {
-      batch.push_back(
-          {.tokens = std::span(tokens_).subspan(position, tokens), .start_position = position, .pages = pages});
+      batch.push_back({.tokens = std::span(tokens_).subspan(position, tokens),
+                       .start_position = position,
+                       .pages = pages,
+                       .want = Want::kToken,
+                       .sampling = &greedy_,
+                       .history = &history_});
     }
     BATON_RETURN_IF_ERROR(model_.Forward(batch, *pool_, nullptr, output_));
-    const Stopwatch sampling_watch;
-    for (const OutputRows& rows : output_.rows) {
-      sampler_.Sample(output_.row(rows.first).first(model_.config().vocab_size), greedy_, history_);
-    }
-    sampling += absl::Seconds(sampling_watch.seconds());
     ++steps_;
     return watch.seconds();
   }
 
   // Starts a measurement: forgets the steps before.
-  void Begin(EngineMeasurement& result) {
+  void Begin() {
     times_ = {};
-    result.sampling = absl::ZeroDuration();
     steps_ = 0;
   }
   void Finish(const std::vector<double>& seconds, int tokens, EngineMeasurement& result) const {
@@ -141,8 +139,8 @@ class EngineBench {
                    .attention = times_.attention / steps_,
                    .kv = times_.kv / steps_,
                    .element_wise = times_.element_wise / steps_,
+                   .sampling = times_.sampling / steps_,
                    .waiting = times_.waiting / steps_};
-    result.sampling /= steps_;
   }
 
   const EngineBenchOptions& options_;
@@ -154,7 +152,6 @@ class EngineBench {
   std::vector<std::vector<PageId>> page_ids_;
   std::vector<TokenId> tokens_;
   ForwardOutput output_;
-  Sampler sampler_;
   SamplingParams greedy_;
   TokenHistory history_;
   int steps_ = 0;

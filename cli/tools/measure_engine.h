@@ -31,7 +31,6 @@ struct EngineMeasurement {
   double tokens_per_second = 0;  // the median of the repeats
   double step_seconds = 0;
   WorkTimes work;
-  absl::Duration sampling;
   double read_bytes_per_second = 0;  // weights, and the KV of all sequences
   double operations_per_second = 0;  // multiplications and additions with weights
 };

@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "engine/kv/layout.h"
+#include "engine/sampling/sampler.h"
 #include "engine/types.h"
 
 namespace baton {
@@ -93,6 +94,13 @@ struct StepRows {
   const KvLayout* layout = nullptr;  // of the pages; set if the step has attention
 };
 
+// A row of logits to sample from. The row's parameters and history stay unchanged meanwhile.
+struct SampleRow {
+  const SamplingParams* params = nullptr;
+  const TokenHistory* history = nullptr;
+  SampledToken* sampled = nullptr;  // result
+};
+
 enum class RowSet : uint8_t { kAll, kWanted, kLogits };
 
 // RMSNorm of each head before RoPE; null: none.
@@ -153,6 +161,8 @@ class Backend {
   virtual void Attention(const Activations& qkv, RowSet rows, const std::byte* kv, Activations& out) = 0;
   // out[i] = x[row first + i of `set`]. kLogits counts within the wanted rows.
   virtual void GatherRows(const Activations& x, RowSet set, int first, int count, Activations& out) = 0;
+  // Samples a token from each row of `logits` from `first` on: the token and logprobs of Sampler, bit for bit.
+  virtual void Sample(const Activations& logits, int first, std::span<const SampleRow> rows) = 0;
 
   // Fused kernels. A backend may override them with kernels that have the same bits as its simple ones.
   // x[r] += y[r]; then out = RmsNorm(x). out may be y.

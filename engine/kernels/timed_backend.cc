@@ -62,6 +62,9 @@ class TimedBackend final : public Backend {
   void GatherRows(const Activations& x, RowSet set, int first, int count, Activations& out) override {
     Timed(times_.element_wise, [&] { backend_->GatherRows(x, set, first, count, out); });
   }
+  void Sample(const Activations& logits, int first, std::span<const SampleRow> rows) override {
+    Timed(times_.sampling, [&] { backend_->Sample(logits, first, rows); });
+  }
   void AddRmsNorm(Activations& x, const Activations& y, int rows, const WeightVector& weight, float eps,
                   Activations& out) override {
     Timed(times_.element_wise, [&] { backend_->AddRmsNorm(x, y, rows, weight, eps, out); });

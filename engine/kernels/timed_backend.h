@@ -13,7 +13,8 @@ struct WorkTimes {
   absl::Duration attention;     // Attention, without the projections before and after
   absl::Duration kv;            // head norms and rotary positions of q and k, WriteKv
   absl::Duration element_wise;  // other norms, activation functions, additions, copies
-  absl::Duration waiting;       // included in the above: waiting for the last compute thread
+  absl::Duration sampling;
+  absl::Duration waiting;  // included in the above: waiting for the last compute thread
 };
 
 // Adds to `times`, which must outlive the returned backend. Owns `backend`.

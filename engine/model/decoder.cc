@@ -66,7 +66,7 @@ absl::Status Decoder::Forward(std::span<const SequenceInput> batch, PagePool& po
       FinishLayer(weights, *weights_.final_norm, *s.wanted_attention, *s.wanted_residual, rows.wanted());
     }
   }
-  ReadOutput(rows, output);
+  ReadOutput(batch, rows, output);
   return absl::OkStatus();
 }
 
@@ -90,29 +90,41 @@ void Decoder::FinishLayer(const LayerWeights& weights, const WeightVector& next_
   backend_->AddRmsNorm(residual, *s.normed, rows, next_norm, config_.rms_norm_eps, *s.normed);
 }
 
-// Computes hidden states and logits from the wanted rows in scratch_.normed and copies them to `output`.
-void Decoder::ReadOutput(const RaggedBatch& batch, ForwardOutput& output) {
+// Computes hidden states, logits and tokens from the wanted rows in scratch_.normed.
+void Decoder::ReadOutput(std::span<const SequenceInput> batch, const RaggedBatch& rows, ForwardOutput& output) {
   const int hidden = config_.hidden_size;
   const int vocab = config_.vocab_size;
-  output.width = batch.hidden_rows.empty() ? vocab : std::max(vocab, hidden);
-  output.rows = batch.outputs;
-  output.values.resize(size_t(batch.wanted()) * output.width);
-  if (batch.wanted() == 0) return;
+  output.width = rows.hidden_rows.empty() ? vocab : std::max(vocab, hidden);
+  output.rows = rows.outputs;
+  output.values.resize(size_t(rows.wanted() - rows.sampled()) * output.width);
+  output.sampled.assign(batch.size(), {});
+  std::vector<SampleRow> samples;
+  samples.reserve(rows.sampled());
+  for (const int i : rows.sampled_sequences)
+    samples.push_back({batch[i].sampling, batch[i].history, &output.sampled[i]});
 
   Scratch& s = scratch_;
   const auto copy_row = [&](const float* from, int columns, int row) {
     std::copy_n(from, columns, output.values.begin() + static_cast<ptrdiff_t>(row) * output.width);
   };
-  const float* normed = backend_->HostData(*s.normed);
-  for (const int row : batch.hidden_rows) copy_row(normed + size_t(row) * hidden, hidden, row);
-
-  const auto logit_rows = static_cast<int>(batch.logit_rows.size());
-  for (int first = 0; first < logit_rows; first += kHeadRows) {
-    const int count = std::min(kHeadRows, logit_rows - first);
+  if (!rows.hidden_rows.empty()) {
+    const float* normed = backend_->HostData(*s.normed);
+    for (const int row : rows.hidden_rows) copy_row(normed + size_t(row) * hidden, hidden, row);
+  }
+  const auto head_rows = static_cast<int>(rows.logit_rows.size());
+  const int copied_rows = head_rows - rows.sampled();
+  for (int first = 0; first < head_rows; first += kHeadRows) {
+    const int count = std::min(kHeadRows, head_rows - first);
+    const int copied = std::clamp(copied_rows - first, 0, count);
     backend_->GatherRows(*s.normed, RowSet::kLogits, first, count, *s.head_input);
     backend_->MatMul(weights_.head(), *s.head_input, count, *s.logits);
-    const float* logits = backend_->HostData(*s.logits);
-    for (int i = 0; i < count; ++i) copy_row(logits + size_t(i) * vocab, vocab, batch.logit_rows[first + i]);
+    if (copied > 0) {
+      const float* logits = backend_->HostData(*s.logits);
+      for (int i = 0; i < copied; ++i) copy_row(logits + size_t(i) * vocab, vocab, rows.logit_rows[first + i]);
+    }
+    if (copied < count) {
+      backend_->Sample(*s.logits, copied, std::span(samples).subspan(first + copied - copied_rows, count - copied));
+    }
   }
 }
 

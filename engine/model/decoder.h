@@ -53,7 +53,7 @@ class Decoder final : public Model {
   void WriteLayerKv(const LayerWeights& weights, int rows, std::byte* kv);
   void FinishLayer(const LayerWeights& weights, const WeightVector& next_norm, const Activations& attention,
                    Activations& residual, int rows);
-  void ReadOutput(const RaggedBatch& batch, ForwardOutput& output);
+  void ReadOutput(std::span<const SequenceInput> batch, const RaggedBatch& rows, ForwardOutput& output);
 
   const ModelConfig config_;
   const KvLayout kv_layout_;

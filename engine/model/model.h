@@ -19,6 +19,7 @@
 #include "engine/kv/layout.h"
 #include "engine/kv/page_pool.h"
 #include "engine/model/config.h"
+#include "engine/sampling/sampler.h"
 #include "engine/types.h"
 
 namespace baton {
@@ -40,6 +41,7 @@ struct ModelOptions {
 
 enum class Want : uint8_t {
   kNothing,     // KV only, for a chunk before the last
+  kToken,       // a token sampled after the last new token; its logits stay in the backend
   kLastLogits,  // logits of the last new token
   kAllLogits,   // logits of every new token
   kLastHidden,  // hidden state of the last new token, after the final norm
@@ -51,6 +53,9 @@ struct SequenceInput {
   int start_position = 0;           // position of tokens[0]; the pages hold all tokens before
   std::span<const PageId> pages;    // by position; at least start_position + tokens.size() tokens
   Want want = Want::kLastLogits;
+  // For Want::kToken; unchanged during the call.
+  const SamplingParams* sampling = nullptr;
+  const TokenHistory* history = nullptr;
 };
 
 // A sequence's rows in ForwardOutput::values.
@@ -64,8 +69,9 @@ struct ForwardOutput {
   // vocab_size, or max(vocab_size, hidden_size) if the batch wants hidden states. A row of logits or of hidden states
   // uses the first values.
   int width = 0;
-  std::vector<float> values;     // [rows, width]
-  std::vector<OutputRows> rows;  // one per sequence of the batch
+  std::vector<float> values;          // [rows, width]
+  std::vector<OutputRows> rows;       // one per sequence of the batch
+  std::vector<SampledToken> sampled;  // one per sequence of the batch; set for Want::kToken
   std::span<const float> row(int r) const { return {values.data() + size_t(r) * width, size_t(width)}; }
 };
 

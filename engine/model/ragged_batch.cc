@@ -20,6 +20,9 @@ absl::Status Check(const SequenceInput& sequence, const ModelConfig& config, con
           Concat("token ", token, " is outside the vocabulary, expected less than ", config.vocab_size));
     }
   }
+  if (sequence.want == Want::kToken && (sequence.sampling == nullptr || sequence.history == nullptr)) {
+    return absl::InvalidArgumentError("expected sampling parameters and a history for the token");
+  }
   const int64_t end = int64_t{sequence.start_position} + static_cast<int64_t>(sequence.tokens.size());
   if (sequence.start_position < 0 || end > config.max_positions) {
     return absl::InvalidArgumentError(Concat("positions [", sequence.start_position, ", ", end,
@@ -52,9 +55,14 @@ void Append(const SequenceInput& input, RaggedBatch& rows) {
   for (int i = 0; i < sequence.rows; ++i) rows.positions.push_back(input.start_position + i);
 
   const SequenceRows wanted = WantedOf(sequence, input.want);
-  rows.outputs.push_back({rows.wanted(), wanted.rows});
+  const bool sampled = input.want == Want::kToken;
+  rows.outputs.push_back({rows.wanted(), sampled ? 0 : wanted.rows});
   if (wanted.rows == 0) return;
   rows.wanted_sequences.push_back(wanted);
+  if (sampled) {
+    rows.sampled_sequences.push_back(static_cast<int>(rows.sequences.size()) - 1);
+    return;
+  }
   std::vector<int>& of_kind = input.want == Want::kLastHidden ? rows.hidden_rows : rows.logit_rows;
   for (int i = 0; i < wanted.rows; ++i) {
     of_kind.push_back(rows.wanted());
@@ -80,6 +88,10 @@ absl::StatusOr<RaggedBatch> LayOutRows(std::span<const SequenceInput> batch, con
   rows.tokens.reserve(rows_total);
   rows.positions.reserve(rows_total);
   for (const SequenceInput& sequence : batch) Append(sequence, rows);
+  for (const int sequence : rows.sampled_sequences) {
+    rows.logit_rows.push_back(rows.wanted());
+    rows.wanted_rows.push_back(rows.sequences[sequence].first_row + rows.sequences[sequence].rows - 1);
+  }
   return rows;
 }
 

@@ -15,19 +15,21 @@ struct RaggedBatch {
   std::vector<TokenId> tokens;          // [rows]
   std::vector<int> positions;           // [rows]
   std::vector<SequenceRows> sequences;  // all rows, by sequence
-  // A row is wanted if its logits or hidden state were requested. Once K and V are written, the last layer computes
-  // only wanted rows.
+  // A row is wanted if its logits, hidden state or a token were requested. Once K and V are written, the last layer
+  // computes only wanted rows.
   std::vector<SequenceRows> wanted_sequences;  // the wanted rows, by sequence
-  std::vector<int> wanted_rows;                // [wanted]: row indices
-  std::vector<int> logit_rows;                 // indices into wanted_rows: rows for the head
+  std::vector<int> wanted_rows;                // [wanted]: row indices; rows to sample from come last
+  std::vector<int> logit_rows;                 // indices into wanted_rows: rows for the head, in their order
   std::vector<int> hidden_rows;                // indices into wanted_rows: rows of hidden states
-  std::vector<OutputRows> outputs;             // by sequence: its range of wanted_rows
+  std::vector<OutputRows> outputs;             // by sequence: its range of wanted_rows, without rows to sample from
+  std::vector<int> sampled_sequences;          // of the rows to sample from: their sequences
 
   // Refers to this batch.
   StepRows ForBackend(int heads, const KvLayout& layout) const {
     return {tokens, positions, sequences, wanted_sequences, wanted_rows, logit_rows, heads, &layout};
   }
   int rows() const { return static_cast<int>(tokens.size()); }
+  int sampled() const { return static_cast<int>(sampled_sequences.size()); }
   int wanted() const { return static_cast<int>(wanted_rows.size()); }
 };
 

@@ -87,11 +87,20 @@ class ReplayModel final : public Model {
     }
     output.width = config_.vocab_size;
     output.rows = rows.outputs;
+    // The rows to sample from come last, and only they leave the output.
     output.values.assign(size_t(rows.wanted()) * config_.vocab_size, 0);
     for (int i = 0; i < rows.wanted(); ++i) {
       const TokenId next = states[rows.wanted_rows[i]].Next(config_.vocab_size);
       output.values[size_t(i) * config_.vocab_size + next] = kLogit;
     }
+    output.sampled.assign(batch.size(), {});
+    const int copied = rows.wanted() - rows.sampled();
+    for (int i = 0; i < rows.sampled(); ++i) {
+      const SequenceInput& sequence = batch[rows.sampled_sequences[i]];
+      output.sampled[rows.sampled_sequences[i]] =
+          sampler_.Sample(output.row(copied + i), *sequence.sampling, *sequence.history);
+    }
+    output.values.resize(size_t(copied) * config_.vocab_size);
     return absl::OkStatus();
   }
 
@@ -144,6 +153,7 @@ class ReplayModel final : public Model {
   const KvLayout layout_;
   const ReplayOptions options_;
   const std::string numerics_id_;
+  Sampler sampler_;
 };
 
 }  // namespace

@@ -18,6 +18,7 @@ namespace {
 
 // Multiply-adds below which the calling thread finishes sooner than other threads wake.
 constexpr size_t kParallelWork = 128 << 10;
+constexpr size_t kSamplingWork = 4;  // of the cheapest sampling, in multiply-adds per logit
 constexpr int kChunksPerThread = 8;  // of a product's panels
 // Rows (query, head) that share one load of a K and V block: enough to pay for the load, few enough for the cache.
 constexpr int kAttentionRows = 64;
@@ -64,7 +65,11 @@ size_t Index(KvType dtype) { return static_cast<size_t>(dtype); }
 }  // namespace
 
 CpuBackend::CpuBackend(const KernelTable& kernels, std::unique_ptr<ThreadPool> threads)
-    : kernels_(kernels), threads_(std::move(threads)), shares_(threads_->threads()), scratch_(threads_->threads()) {}
+    : kernels_(kernels),
+      threads_(std::move(threads)),
+      shares_(threads_->threads()),
+      scratch_(threads_->threads()),
+      samplers_(threads_->threads()) {}
 
 template <typename F>
 void CpuBackend::Parallel(size_t work, F f) {
@@ -333,6 +338,18 @@ void CpuBackend::GatherRows(const Activations& x, RowSet set, int first, int cou
   for (int i = 0; i < count; ++i) {
     std::memmove(Of(out).row(i), Of(x).row(rows[first + i]), size_t(x.cols()) * sizeof(float));
   }
+}
+
+void CpuBackend::Sample(const Activations& logits, int first, std::span<const SampleRow> rows) {
+  const auto vocab_size = static_cast<size_t>(logits.cols());
+  assert(first + static_cast<int>(rows.size()) <= logits.capacity_rows());
+  shares_.Reset(static_cast<int>(rows.size()));
+  Parallel(rows.size() * vocab_size * kSamplingWork, [&](int thread, int) {
+    shares_.ForEach(thread, [&](int i) {
+      const SampleRow& row = rows[i];
+      *row.sampled = samplers_[thread].Sample({Of(logits).row(first + i), vocab_size}, *row.params, *row.history);
+    });
+  });
 }
 
 }  // namespace cpu

@@ -45,6 +45,7 @@ class CpuBackend final : public Backend {
   void WriteKv(const Activations& qkv, int k_col, int v_col, std::byte* kv) override;
   void Attention(const Activations& qkv, RowSet rows, const std::byte* kv, Activations& out) override;
   void GatherRows(const Activations& x, RowSet set, int first, int count, Activations& out) override;
+  void Sample(const Activations& logits, int first, std::span<const SampleRow> rows) override;
   void AddRmsNorm(Activations& x, const Activations& y, int rows, const WeightVector& weight, float eps,
                   Activations& out) override;
   MachineLimits MeasureLimits(std::span<const Matrix* const> weights) override;
@@ -77,6 +78,7 @@ class CpuBackend final : public Backend {
   AttentionWork all_rows_;                   // of the step
   AttentionWork wanted_rows_;                // of the step
   std::vector<std::vector<float>> scratch_;  // one per thread; no other thread touches it
+  std::vector<Sampler> samplers_;            // one per thread
   std::vector<std::byte> prepared_;          // activations of the current product, see MatMulKernel
 };
 

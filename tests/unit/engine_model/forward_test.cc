@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/mixed_sampling.h"
 #include "tests/model_runner.h"
 #include "tests/status_matchers.h"
 #include "tests/tiny_models.h"
@@ -100,6 +101,54 @@ TEST_F(ForwardTest, ReturnsNothingWhenNothingIsWanted) {
   ASSERT_OK(Forward({sequence.Next(3, Want::kNothing)}));
   EXPECT_TRUE(output_.values.empty());
   EXPECT_EQ(output_.rows.at(0).count, 0);
+}
+
+TEST_F(ForwardTest, SampledTokensAreThoseOfTheSerialSamplerOnTheLogits) {
+  // given sequences of different lengths, of which every third wants logits, a hidden state or nothing instead
+  constexpr int kMost = 64;
+  const auto pool = testing::MakePool(*model_, kMost);
+  const int vocab = model_->config().vocab_size;
+  std::vector<PagedSequence> sequences;
+  std::vector<testing::Sampling> sampling;
+  for (int i = 0; i < kMost; ++i) {
+    sequences.emplace_back(*pool, testing::RandomTokens(1 + i % 9, vocab, i), 16);
+    sampling.push_back(testing::MixedSampling(vocab, i));
+  }
+  Sampler serial;
+  std::vector<SampledToken> want;
+  for (int i = 0; i < kMost; ++i) {
+    ASSERT_OK(model_->Forward({{sequences[i].Next(16, Want::kLastLogits)}}, *pool, nullptr, output_));
+    want.push_back(serial.Sample(output_.row(0), sampling[i].params, sampling[i].history));
+  }
+  for (int count = 1; count <= kMost; ++count) {
+    constexpr Want kOthers[] = {Want::kAllLogits, Want::kLastHidden, Want::kNothing};
+    std::vector<SequenceInput> batch;
+    int values = 0;
+    for (int i = 0; i < count; ++i) {
+      batch.push_back(sequences[i].Next(16, i % 3 == 2 ? kOthers[i / 3 % 3] : Want::kToken));
+      batch.back().sampling = &sampling[i].params;
+      batch.back().history = &sampling[i].history;
+    }
+
+    // when they run in one step
+    ASSERT_OK(model_->Forward(batch, *pool, nullptr, output_));
+
+    // then each has the token that its own logits give, and no logits besides
+    ASSERT_EQ(output_.sampled.size(), static_cast<size_t>(count));
+    for (int i = 0; i < count; ++i) {
+      values += output_.rows[i].count;
+      if (batch[i].want != Want::kToken) continue;
+      EXPECT_EQ(output_.rows[i].count, 0);
+      ASSERT_TRUE(testing::SameSample(output_.sampled[i], want[i])) << "sequence " << i << " of " << count;
+    }
+    EXPECT_EQ(output_.values.size(), static_cast<size_t>(values) * output_.width);
+  }
+}
+
+TEST_F(ForwardTest, ATokenNeedsSamplingParameters) {
+  const PagedSequence sequence(*pool_, {1, 2, 3}, 3);
+  EXPECT_TRUE(Fails(Forward({sequence.Next(3, Want::kToken)}), kInvalid,
+                    "sequence 0 of the batch: expected sampling parameters and a history for the token"));
 }
 
 TEST_F(ForwardTest, AllLogitsAtOnceAreThoseOfOneTokenAtATime) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "tests/mixed_sampling.h"
 #include "tests/model_runner.h"
 #include "tests/status_matchers.h"
 #include "tests/tiny_models.h"
@@ -61,6 +62,23 @@ TEST_F(ReplayModelTest, SaysTheSameHoweverThePromptIsCut) {
   other[0] = 4;
   PagedSequence sequence(*pool, other, 40);
   EXPECT_NE(Generate(*pool, sequence, 10, 100), said) << "every token counts";
+}
+
+TEST_F(ReplayModelTest, SampledTokensAreThoseOfTheSerialSamplerOnTheLogits) {
+  const auto pool = testing::MakePool(*model_, 32);
+  const PagedSequence b(*pool, {4, 5, 6}, 3);
+  const testing::Sampling sampling = testing::MixedSampling(model_->config().vocab_size, 1);
+  Sampler serial;
+  ASSERT_OK(model_->Forward({{b.Next(3, Want::kLastLogits)}}, *pool, nullptr, output_));
+  const SampledToken want = serial.Sample(output_.row(0), sampling.params, sampling.history);
+  const std::vector<float> logits_of_b(output_.row(0).begin(), output_.row(0).end());
+
+  SequenceInput sampled = b.Next(3, Want::kToken);
+  sampled.sampling = &sampling.params;
+  sampled.history = &sampling.history;
+  ASSERT_OK(model_->Forward({{sampled, b.Next(3, Want::kLastLogits)}}, *pool, nullptr, output_));
+  EXPECT_TRUE(testing::SameSample(output_.sampled[0], want));
+  EXPECT_EQ(output_.values, logits_of_b);
 }
 
 TEST_F(ReplayModelTest, KnowsWhatWasBeforeFromThePagesAlone) {
