@@ -14,6 +14,14 @@ namespace baton {
 enum class PageId : uint32_t {};
 constexpr uint32_t ToIndex(PageId page) { return static_cast<uint32_t>(page); }
 
+// Where memory lies: pageable memory of the host, page-locked memory of the host, or memory of a device.
+enum class MemoryKind : uint8_t { kHost, kPinned, kDevice };
+
+constexpr std::string_view Name(MemoryKind kind) {
+  constexpr std::string_view kNames[] = {"host", "pinned", "device"};
+  return kNames[static_cast<int>(kind)];
+}
+
 // Type of the values in the KV cache. kInt8 and kFp8 (E4M3: 4 exponent bits, 3 mantissa bits) have a scale per token
 // and head.
 enum class KvType : uint8_t { kF32, kF16, kBF16, kInt8, kFp8 };

@@ -36,6 +36,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/strings.h"
+#include "engine/types.h"
 #include "kvtransfer/peer.h"
 
 namespace baton {
@@ -93,6 +95,15 @@ class Transport {
   // Allocates and registers memory for the transport's lifetime. Peers' offsets refer to the first region. Call before
   // Start. RESOURCE_EXHAUSTED names the bytes.
   virtual absl::StatusOr<TransportMemory> AllocateRegion(size_t bytes) = 0;
+
+  // Returns whether regions can be of `kind`.
+  virtual bool Registers(MemoryKind kind) const { return kind == MemoryKind::kHost; }
+  // Allocates a region of `kind`. UNIMPLEMENTED names `kind` and the kind that the transport registers.
+  absl::StatusOr<TransportMemory> AllocateRegion(MemoryKind kind, size_t bytes) {
+    if (Registers(kind)) return AllocateRegion(bytes);
+    return absl::UnimplementedError(
+        Concat("the transport registers ", Name(MemoryKind::kHost), " memory, not ", Name(kind), " memory"));
+  }
 
   // Starts the I/O thread and listens. `events` must outlive the transport.
   virtual absl::Status Start(TransportEvents* events) = 0;

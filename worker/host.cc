@@ -124,8 +124,9 @@ absl::Status WorkerHost::CreatePool(bool with_transport) {
   if (with_transport) {
     BATON_ASSIGN_OR_RETURN(transport_, CreateUcxTransport(options_.transport));
     allocator = [this](size_t bytes) -> absl::StatusOr<PoolMemory> {
-      BATON_ASSIGN_OR_RETURN(const TransportMemory memory, transport_->AllocateRegion(bytes));
-      return PoolMemory{.data = memory.data, .release = nullptr};  // the transport's own
+      const MemoryKind kind = model_->kv_memory();
+      BATON_ASSIGN_OR_RETURN(const TransportMemory memory, transport_->AllocateRegion(kind, bytes));
+      return PoolMemory{.data = memory.data, .release = nullptr, .kind = kind};  // the transport's own
     };
   }
   BATON_ASSIGN_OR_RETURN(pool_, PagePool::Create(layout, static_cast<uint32_t>(pages), std::move(allocator)));

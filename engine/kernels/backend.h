@@ -123,6 +123,7 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string_view family() const = 0;  // "scalar", "avx2", "avx512", ...
   virtual int revision() const = 0;             // part of numerics_id: raise it when a kernel's bits change
+  virtual MemoryKind kv_memory() const = 0;     // where WriteKv and Attention need the pages
 
   // Packs weights. Float types stay as they are. Quantized types keep their codes; 5- and 6-bit codes take a byte each.
   // INVALID_ARGUMENT if shapes do not fit; RESOURCE_EXHAUSTED names the bytes.

@@ -12,6 +12,7 @@ class TimedBackend final : public Backend {
 
   std::string_view family() const override { return backend_->family(); }
   int revision() const override { return backend_->revision(); }
+  MemoryKind kv_memory() const override { return backend_->kv_memory(); }
   absl::StatusOr<std::unique_ptr<Matrix>> Pack(const TensorView& weights) override { return backend_->Pack(weights); }
   absl::StatusOr<std::unique_ptr<Matrix>> PackStacked(std::span<const TensorView> weights) override {
     return backend_->PackStacked(weights);

@@ -92,6 +92,7 @@ PagePool::~PagePool() {
 }
 
 absl::Status PagePool::Prefault(int threads) {
+  if (memory_.kind != MemoryKind::kHost) return absl::OkStatus();
   constexpr size_t kSlice = 64 << 20;
   const auto machine_page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const uintptr_t begin = reinterpret_cast<uintptr_t>(memory_.data) & ~(machine_page - 1);

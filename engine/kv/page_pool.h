@@ -58,6 +58,7 @@ class PageRef {
 struct PoolMemory {
   void* data = nullptr;
   std::function<void()> release;  // the pool's destructor calls it once
+  MemoryKind kind = MemoryKind::kHost;
 };
 using PoolAllocator = std::function<absl::StatusOr<PoolMemory>(size_t bytes)>;
 
@@ -85,11 +86,12 @@ class PagePool {
   PagePool& operator=(const PagePool&) = delete;
 
   // Makes the kernel back the pool with memory now, using `threads` threads. Otherwise the first write to each page
-  // pays for it. Fails if memory is short. For host memory only.
+  // pays for it. Fails if memory is short. Other kinds than host memory are backed from the start.
   absl::Status Prefault(int threads);
 
   const KvLayout& layout() const { return layout_; }
   uint32_t pages_total() const { return pages_total_; }
+  MemoryKind memory_kind() const { return memory_.kind; }
   std::byte* data() const { return static_cast<std::byte*>(memory_.data); }
   size_t bytes() const { return size_t(pages_total_) * layout_.page_bytes(); }
   // The block of one layer of one page: layout().block_bytes() bytes.

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "common/strings.h"
 
 namespace baton {
 namespace {
@@ -40,6 +40,10 @@ absl::Status Decoder::Forward(std::span<const SequenceInput> batch, PagePool& po
   if (!(pool.layout() == kv_layout_)) {
     return absl::InvalidArgumentError("the page pool has another KV layout than the model");
   }
+  if (pool.memory_kind() != kv_memory()) {
+    return absl::InvalidArgumentError(
+        Concat("the page pool is in ", Name(pool.memory_kind()), " memory, expected ", Name(kv_memory()), " memory"));
+  }
   BATON_ASSIGN_OR_RETURN(const RaggedBatch rows, LayOutRows(batch, config_, kv_layout_, pool.pages_total()));
   if (rows.rows() == 0) return absl::InvalidArgumentError("the batch is empty, expected at least one sequence");
   BATON_RETURN_IF_ERROR(Reserve(rows.rows()));
@@ -53,7 +57,7 @@ absl::Status Decoder::Forward(std::span<const SequenceInput> batch, PagePool& po
     std::byte* const kv = pool.block(layer, PageId{0});
     WriteLayerKv(weights, rows.rows(), kv);
     if (layer_done && !layer_done(layer))
-      return absl::CancelledError(absl::StrCat("layer_done stopped the pass at layer ", layer));
+      return absl::CancelledError(Concat("layer_done stopped the pass at layer ", layer));
     if (layer + 1 < config_.layers) {
       backend_->Attention(*s.qkv, RowSet::kAll, kv, *s.attention);
       FinishLayer(weights, *weights_.layers[layer + 1].attention_norm, *s.attention, *s.residual, rows.rows());

@@ -35,6 +35,7 @@ class Decoder final : public Model {
 
   const ModelConfig& config() const override { return config_; }
   const KvLayout& kv_layout() const override { return kv_layout_; }
+  MemoryKind kv_memory() const override { return backend_->kv_memory(); }
   const std::string& numerics_id() const override { return numerics_id_; }
   std::string_view kernel_family() const override { return backend_->family(); }
   size_t weight_bytes() const override { return weights_.bytes(); }

@@ -88,6 +88,7 @@ class Model {
 
   virtual const ModelConfig& config() const = 0;
   virtual const KvLayout& kv_layout() const = 0;
+  virtual MemoryKind kv_memory() const { return MemoryKind::kHost; }  // where Forward needs the pool
   // Identifies weights, dtypes, page size, kernel family and revision. Workers with equal ids compute the same bits.
   virtual const std::string& numerics_id() const = 0;
   virtual std::string_view kernel_family() const = 0;
@@ -100,7 +101,7 @@ class Model {
   // Measures the machine's peak rates with these weights. Takes about a second. Do not call during Forward.
   virtual MachineLimits MeasureLimits() = 0;
 
-  // Runs `batch` against `pool`, which must have this model's kv_layout(). Not thread-safe: one call at a time.
+  // Runs `batch` against `pool`, which must have this model's kv_layout() and kv_memory(). Not thread-safe: one call at a time.
   //   INVALID_ARGUMENT  a token, position or page is out of range; nothing was computed
   //   CANCELLED         `layer_done` returned false
   virtual absl::Status Forward(std::span<const SequenceInput> batch, PagePool& pool, const LayerDone& layer_done,

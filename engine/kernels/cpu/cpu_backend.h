@@ -26,6 +26,7 @@ class CpuBackend final : public Backend {
 
   std::string_view family() const override { return kernels_.family; }
   int revision() const override { return 3; }
+  MemoryKind kv_memory() const override { return MemoryKind::kHost; }
 
   absl::StatusOr<std::unique_ptr<Matrix>> Pack(const TensorView& weights) override;
   absl::StatusOr<std::unique_ptr<Matrix>> PackStacked(std::span<const TensorView> weights) override;

@@ -296,6 +296,16 @@ TEST(PagePoolTest, ForeignMemoryIsUsedAndReleasedOnce) {
   EXPECT_EQ(releases, 1);
 }
 
+TEST(PagePoolTest, KnowsTheKindOfItsMemory) {
+  EXPECT_EQ(NewPool(4)->memory_kind(), MemoryKind::kHost);
+  std::vector<std::byte> memory(4 * SmallLayout().page_bytes());
+  ASSERT_OK_AND_ASSIGN(const auto pool, PagePool::Create(SmallLayout(), 4, [&](size_t) -> absl::StatusOr<PoolMemory> {
+                         return PoolMemory{memory.data(), nullptr, MemoryKind::kDevice};
+                       }));
+  EXPECT_EQ(pool->memory_kind(), MemoryKind::kDevice);
+  EXPECT_OK(pool->Prefault(1));
+}
+
 TEST(PagePoolTest, MemoryThatCannotBeHadIsAnError) {
   const auto refuse = [](size_t) -> absl::StatusOr<PoolMemory> { return absl::ResourceExhaustedError("pinned"); };
   EXPECT_TRUE(

@@ -96,6 +96,17 @@ TEST_F(ForwardTest, ReturnsTheRowsThatEachSequenceWants) {
   }
 }
 
+TEST_F(ForwardTest, RefusesAPoolInMemoryThatTheBackendCannotReach) {
+  std::vector<std::byte> memory(model_->kv_layout().page_bytes());
+  ASSERT_OK_AND_ASSIGN(const auto pool,
+                       PagePool::Create(model_->kv_layout(), 1, [&](size_t) -> absl::StatusOr<PoolMemory> {
+                         return PoolMemory{memory.data(), nullptr, MemoryKind::kDevice};
+                       }));
+  const PagedSequence sequence(*pool, {1, 2, 3}, 3);
+  EXPECT_TRUE(Fails(model_->Forward({{sequence.Next(3, Want::kLastLogits)}}, *pool, nullptr, output_), kInvalid,
+                    "the page pool is in device memory, expected host memory"));
+}
+
 TEST_F(ForwardTest, ReturnsNothingWhenNothingIsWanted) {
   const PagedSequence sequence(*pool_, {1, 2, 3}, 3);
   ASSERT_OK(Forward({sequence.Next(3, Want::kNothing)}));

@@ -65,6 +65,16 @@ class InprocTest : public ::testing::Test {
   PeerId to_client_{};
 };
 
+TEST_F(InprocTest, ARegionOfAKindThatIsNotRegisteredIsRefusedByName) {
+  const auto node = Make("inproc:");
+  Transport& transport = *node->transport;
+  EXPECT_OK(transport.AllocateRegion(MemoryKind::kHost, kRegionBytes));
+  for (const MemoryKind kind : {MemoryKind::kPinned, MemoryKind::kDevice}) {
+    EXPECT_TRUE(testing::Fails(transport.AllocateRegion(kind, kRegionBytes), absl::StatusCode::kUnimplemented,
+                               "registers host memory, not " + std::string(Name(kind)) + " memory"));
+  }
+}
+
 TEST_F(InprocTest, NamesAreUniqueAndFreedAgain) {
   auto node = Make("inproc:decode");
   EXPECT_EQ(node->transport->address(), "inproc:decode");
