@@ -57,7 +57,7 @@ bool RequestMachine::DecodeHasAll() const {
   return open_.started() && (open_.origin == Origin::kMigration || output_.size() > open_.prior_tokens);
 }
 
-// Both calls ended well and yet the output is not complete: a worker broke the contract.
+// Ends the attempt if both calls ended well and the output is not complete: a worker broke the contract.
 void RequestMachine::CheckStranded(absl::Time now) {
   if (state_ != State::kRunning || !IsOver(open_.decode) || !open_.prefill_over() || successor_) return;
   EndAttempt(now, Side::kDecode,
@@ -73,7 +73,7 @@ void RequestMachine::OnCallEnded(absl::Time now, Side side, const absl::Status& 
   OnEndedBy(now, side, OutcomeOfCall(side, status));
 }
 
-// The only mapping of a call's status: what gRPC, or a worker that did not take the call, says.
+// Maps the status with which gRPC, or a worker that did not take the call, ended a call.
 Outcome RequestMachine::OutcomeOfCall(Side side, const absl::Status& status) {
   const std::string detail = status.ok() ? "the call ended without a terminal event" : std::string(status.ToString());
   switch (status.code()) {
@@ -154,7 +154,7 @@ void RequestMachine::NextAttempt() {
         absl::UnavailableError(Concat(which, Name(last_end_.cause), ": ", last_end_.detail)), absl::ZeroDuration()});
     return;
   }
-  // The first second try, and a look for another worker with room, need not wait.
+  // The first retry starts at once, and so does the search for another worker with room.
   if (fruitless_ <= 1 || FindsNoRoom(last_end_)) return Place();
   WaitToPlace();
 }
@@ -174,7 +174,7 @@ void RequestMachine::OnPlaced(absl::Time now, PlacementResult result) {
     case PlacementResult::Kind::kPlaced:
       break;
     case PlacementResult::Kind::kNoneLive:
-      // Who has begun may have lost all workers to a network that comes back.
+      // After a first attempt, a broken network may hide workers that are alive: wait for them.
       if (attempt_ == 0) return Fail(last_end_.cause, absl::UnavailableError(result.detail));
       [[fallthrough]];
     case PlacementResult::Kind::kOnlyAvoided:

@@ -8,8 +8,8 @@
 namespace baton::router {
 namespace {
 
-// How long a complete answer waits for what the workers report at their end (bytes handed over, timings). The client
-// has every token by then.
+// How long a complete answer waits for the workers' last reports (bytes handed over, timings). The client has every
+// token by then.
 constexpr absl::Duration kClosingGrace = absl::Seconds(1);
 
 }  // namespace
@@ -80,7 +80,7 @@ void RequestMachine::OnDecodeEvent(absl::Time now, uint32_t attempt, const v1::D
       open_.decode = CallPhase::kEnded;
       return OnFailed(now, Side::kDecode, event.failed());
     case v1::DecodeEvent::EVENT_NOT_SET:
-      return;  // of a newer version: nothing that we asked for
+      return;  // an event of a newer version, which this router did not ask for
   }
 }
 
@@ -90,7 +90,7 @@ void RequestMachine::OnPrefillEvent(absl::Time now, uint32_t attempt, const v1::
   v1::Timings& timings = *finish_.mutable_timings();
   switch (event.event_case()) {
     case v1::PrefillEvent::kStarted:
-      stalled_since_.reset();  // what follows is work, however long it takes
+      stalled_since_.reset();  // from here on the worker computes, however long
       timings.set_queue_seconds(timings.queue_seconds() + event.started().queue_seconds());
       return;
     case v1::PrefillEvent::kFirstToken:
@@ -151,7 +151,7 @@ void RequestMachine::OnWake(absl::Time now, const Wake& wake) {
 void RequestMachine::BeginClosing(absl::Time now) {
   PromoteSuccessorIfReady();
   DropSuccessor(Outcome(Cause::kCancelled, "the output is complete"));
-  if (finish_.has_stop_string()) CancelDecode(open_);  // workers know no stop strings: this one would go on
+  if (finish_.has_stop_string()) CancelDecode(open_);  // workers know no stop strings and would go on
   early_.clear();
   AdvanceClosing(now);
   if (state_ == State::kClosing) WakeAfter(kClosingGrace, WakeReason::kFinish);
@@ -159,7 +159,7 @@ void RequestMachine::BeginClosing(absl::Time now) {
 
 void RequestMachine::AdvanceClosing(absl::Time now) {
   if (state_ != State::kClosing) return;
-  // The first token was the last: nothing was handed over, the decode worker has nothing to say.
+  // If the first token was the last, nothing was handed over and the decode worker has nothing to say.
   if (open_.prefill_over() && !open_.started()) Close(open_);
   if (open_.prefill_over() && IsOver(open_.decode)) Finish(now);
 }

@@ -9,12 +9,12 @@
 //   kClosing   | what the workers report at their end   | both calls ended, or a grace period -> kDone
 //   kDone      | nothing                                |
 //
-// An attempt has two calls, each with a CallPhase. The decode call is opened first; when the decode worker has accepted,
-// the prefill call follows, unless the decode worker computes the prompt itself. Progress says how far the decode worker
-// is. When an attempt ends without the whole output, attempt n is cancelled and its events are ignored; then attempt n+1
-// starts with the output so far. Events therefore carry the number of their attempt, and events of an attempt that is
-// not open do nothing. common/outcome.h says what follows from how an attempt ended: whom the next attempt avoids,
-// whether the pair is broken, and whether another attempt can help at all.
+// An attempt has two calls, each with a CallPhase. The decode call is opened first; when the decode worker has
+// accepted, the prefill call follows, unless the decode worker computes the prompt itself. Progress says how far the
+// decode worker is. When an attempt ends without the whole output, attempt n is cancelled and its events are ignored;
+// then attempt n+1 starts with the output so far. Events therefore carry the number of their attempt, and events of an
+// attempt that is not open do nothing. common/outcome.h says what follows from how an attempt ended: whom the next
+// attempt avoids, whether the pair is broken, and whether another attempt can help at all.
 //
 // Migration is the exception: when a decode worker drains, attempt n+1 is opened at another decode worker while n goes
 // on, and n's worker hands the sequence over. Both may send tokens until n+1 has taken over.
@@ -82,7 +82,9 @@ struct SubmitPrefill {
 struct PlaceMigration {  // -> OnMigrationPlaced
   std::vector<WorkerKey> avoid;
 };
-struct Migrate {  // has the decode worker of `from` hand over to `attempt`; its events are OnPrefill...(attempt)
+// Asks the decode worker of `from` to hand the sequence over to `attempt`. Events of that call are prefill events of
+// `attempt`.
+struct Migrate {
   uint32_t from;
   uint32_t attempt;
   uint32_t prior_output_tokens;  // of `attempt`
@@ -102,9 +104,9 @@ struct AttemptEnded {
   Outcome outcome;
   std::optional<uint64_t> broken_pair;  // the attempt's pair, if handoffs between the two do not work
 };
-struct Resumed {  // tokens come again after an attempt that had begun to send some
+struct Resumed {  // tokens reach the client again after an attempt ended in mid-answer
   uint32_t attempt;
-  Cause after;  // of the end of the attempt before
+  Cause after;  // why the previous attempt ended
   absl::Duration pause;
 };
 struct Disagreement {  // counted; the request fails
@@ -131,7 +133,8 @@ using Action =
 
 class RequestMachine {
  public:
-  // Both outlive it. `received` is when the request came in; times are of one clock of the caller's choice.
+  // `spec` and `tokenizer` outlive the machine. `received` is when the request came in. All times come from one clock
+  // of the caller's choice.
   RequestMachine(const RequestSpec& spec, const Tokenizer& tokenizer, const RetryPolicy& policy, absl::Time received);
 
   void Start();
@@ -145,14 +148,14 @@ class RequestMachine {
 
   void OnDecodeEvent(absl::Time now, uint32_t attempt, const v1::DecodeEvent& event);
   void OnPrefillEvent(absl::Time now, uint32_t attempt, const v1::PrefillEvent& event);
-  // The call's status. Not OK, or OK without a terminal event before: the worker is taken for lost.
+  // The call ended with `status`. If no terminal event came before, the attempt ends, whatever the status.
   void OnDecodeEnded(absl::Time now, uint32_t attempt, const absl::Status& status);
   void OnPrefillEnded(absl::Time now, uint32_t attempt, const absl::Status& status);
 
   std::vector<Action> TakeActions() { return std::exchange(actions_, {}); }
 
   bool done() const { return state_ == State::kDone; }
-  // Sent so far: the prior output of the next attempt.
+  // Returns the tokens sent so far, which are the prior output of the next attempt.
   const std::vector<TokenId>& output() const { return output_; }
   uint32_t attempts() const { return attempt_; }
 
@@ -165,33 +168,33 @@ class RequestMachine {
     kNotNeeded,  // the decode worker computes the prompt itself
     kNotOpened,  // the decode worker has not accepted the attempt yet
     kOpen,
-    kEnded,      // its last event, or its end, has come
-    kCancelled,  // by us: nothing of it counts any more
+    kEnded,      // the last event, or the call's status, has come
+    kCancelled,  // the machine cancelled the call and ignores its events
   };
   static bool IsOver(CallPhase phase) { return phase != CallPhase::kNotOpened && phase != CallPhase::kOpen; }
-  // How far the decode worker is, in this order. What was reached stays true when the call is over.
+  // How far the decode worker has come, in this order. Progress stays when the call is over.
   enum class Progress : uint8_t {
     kNone,
     kAccepted,  // a prefill worker may reserve
-    kStarted,   // has the sequence
-    kMigrated,  // has handed the sequence over
+    kStarted,   // the decode worker has the sequence
+    kMigrated,  // the decode worker has handed the sequence over
   };
   enum class Origin : uint8_t { kPrompt, kMigration };
 
   struct Attempt {
     uint32_t number = 0;
-    Placement placement;  // of a migration: `prefill` is the decode worker that hands over
+    Placement placement;  // in a migration, `prefill` is the decode worker that hands over
     Origin origin = Origin::kPrompt;
     size_t prior_tokens = 0;
-    uint32_t next_output_index = 0;  // of a migration that has started: tokens before it are the other attempt's
+    uint32_t next_output_index = 0;  // once a migration has started: the previous attempt sends all tokens before
     CallPhase decode = CallPhase::kOpen;
     CallPhase prefill = CallPhase::kNotOpened;
     Progress progress = Progress::kNone;
-    bool draining = false;  // its decode worker is
+    bool draining = false;  // the decode worker drains
     v1::AttemptInfo info;
 
     bool started() const { return progress >= Progress::kStarted; }
-    // Nothing will come from the prefill side, nor would it later.
+    // The prefill side will send nothing more. Without a decode call, no prefill call is opened either.
     bool prefill_over() const { return IsOver(prefill) || (prefill == CallPhase::kNotOpened && IsOver(decode)); }
   };
 
@@ -217,17 +220,17 @@ class RequestMachine {
   void OnMigrated(absl::Time now);
   void OnWorkerFinished(absl::Time now, const v1::WorkerFinished& finished);
   void CheckStranded(absl::Time now);
-  // The open attempt's decode worker has what it needs of others, and so have we.
+  // The rest of the output comes from the decode worker alone: the prefill side may fail.
   bool DecodeHasAll() const;
   void OnFailed(absl::Time now, Side side, const v1::AttemptFailed& failed);
   void OnCallEnded(absl::Time now, Side side, const absl::Status& status);
   static Outcome OutcomeOfCall(Side side, const absl::Status& status);
-  // The worker of `side` says, or we say of that worker, how the open attempt ended: goes on to the next one if that
-  // can help.
+  // Ends the open attempt with an outcome that the worker of `side` reported, or that the router saw at that worker.
+  // Then starts another attempt, if another attempt can help, or fails the request.
   void OnEndedBy(absl::Time now, Side side, const Outcome& outcome);
-  // The worker of `reporter` says, or we say of that worker, how the open attempt ended.
+  // Ends the open attempt and starts another one, unless max_attempts have failed.
   void EndAttempt(absl::Time now, Side reporter, Outcome outcome);
-  // Each cancels calls that are not over, and the latter both.
+  // Cancel calls that are not over; Close cancels both.
   void CancelDecode(Attempt& attempt);
   void CancelPrefill(Attempt& attempt);
   void Close(Attempt& attempt);
@@ -238,11 +241,11 @@ class RequestMachine {
   void OnSuccessorDecodeEvent(absl::Time now, const v1::DecodeEvent& event);
   void OnSuccessorPrefillEvent(absl::Time now, const v1::PrefillEvent& event);
   void OnSuccessorCallEnded(absl::Time now, Side side, const absl::Status& status);
-  // Once it has the sequence and all tokens before its own are here.
+  // Promotes once the successor has the sequence and the client has all tokens of the attempt before.
   void PromoteSuccessorIfReady();
   void PromoteSuccessor();
   void DropSuccessor(Outcome outcome);
-  // The open attempt goes on as if nothing had been, or ends as well when it has handed over already.
+  // Drops the successor; the open attempt goes on. If the open attempt has handed its sequence over, both end.
   void LoseSuccessor(absl::Time now, Side reporter, const Outcome& outcome);
 
   // How the next one starts.
@@ -255,7 +258,7 @@ class RequestMachine {
   void BeginClosing(absl::Time now);
   void AdvanceClosing(absl::Time now);
   void Finish(absl::Time now);
-  // The output is complete and sent: what is still to come is not worth failing for.
+  // Finishes at once if the whole output was sent: the workers' last words are not worth failing for.
   bool FinishIfClosing(absl::Time now);
   void Fail(Cause cause, absl::Status status, absl::Duration retry_after = absl::ZeroDuration());
 
@@ -270,19 +273,19 @@ class RequestMachine {
   std::vector<Action> actions_;
   uint32_t attempt_ = 0;  // the latest
   Attempt open_;
-  std::optional<Attempt> successor_;  // that the open one's sequence is migrated to
+  std::optional<Attempt> successor_;  // takes the sequence of the open attempt over
   bool placing_successor_ = false;
   std::vector<WorkerKey> avoid_successors_;
   absl::Duration migration_delay_ = absl::ZeroDuration();  // before the next try
-  std::map<uint32_t, v1::TokenEvent> early_;  // of the open attempt: indexes beyond the next; fewer than max_tokens
+  std::map<uint32_t, v1::TokenEvent> early_;  // by index: tokens whose predecessor has not come; under max_tokens
   std::optional<v1::WorkerFinished> worker_finished_;
   std::vector<TokenId> output_;
 
-  // Second tries.
-  Outcome last_end_{Cause::kFinished, ""};  // of the attempt before
+  // Further attempts.
+  Outcome last_end_{Cause::kFinished, ""};  // how the previous attempt ended
   int failures_ = 0;
-  int fruitless_ = 0;  // attempts and placements in a row without a new token: the backoff grows with them
-  std::optional<absl::Time> stalled_since_;  // no worker has worked for the request since
+  int fruitless_ = 0;  // attempts and placements in a row without a new token; each lengthens the backoff
+  std::optional<absl::Time> stalled_since_;  // since then no worker has worked for the request
   std::vector<WorkerKey> avoid_;
   absl::Duration retry_after_ = absl::ZeroDuration();  // what an overloaded worker asked for
   Wake wake_;                                          // the latest

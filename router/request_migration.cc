@@ -1,8 +1,8 @@
 // Live migration: the part of the RequestMachine that moves a running sequence away from a decode worker that drains.
 //
-// The open attempt, n, goes on. Its successor is opened at another decode worker, as any attempt is; instead of a
-// prefill worker, n's decode worker hands over to it, which goes on until the KV is there. The successor takes n's
-// place once it has started and all tokens before its own have come. Until then its failure costs nothing, and n's ends
+// The open attempt n goes on while its successor is opened at another decode worker. Instead of a prefill worker, n's
+// decode worker hands the KV over and decodes on meanwhile. The successor takes n's place once the successor has
+// started and all tokens of n have come. Until then, a failure of the successor costs nothing, and a failure of n ends
 // both.
 #include <algorithm>
 #include <utility>
@@ -13,7 +13,7 @@
 namespace baton::router {
 namespace {
 
-// There may be no other worker yet, or none with room: the one that drains gives its sequences some time.
+// Backoff between tries: while no other worker has room, the draining worker decodes on for some time.
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(250);
 constexpr absl::Duration kMaxRetry = absl::Seconds(4);
 
@@ -78,7 +78,7 @@ void RequestMachine::OnSuccessorDecodeEvent(absl::Time now, const v1::DecodeEven
     case v1::DecodeEvent::kFailed:
       next.decode = CallPhase::kEnded;
       return LoseSuccessor(now, Side::kDecode, FromProto(event.failed()));
-    case v1::DecodeEvent::kMigrated:  // it is told to by no one before it is the open one
+    case v1::DecodeEvent::kMigrated:  // nobody asks a successor to migrate
     case v1::DecodeEvent::EVENT_NOT_SET:
       return;
   }
@@ -92,7 +92,7 @@ void RequestMachine::OnSuccessorPrefillEvent(absl::Time now, const v1::PrefillEv
     OnHandedOver(next, event.handed_over());
   } else if (event.has_failed()) {
     next.prefill = CallPhase::kEnded;
-    if (next.started()) return;  // it has everything it needs
+    if (next.started()) return;  // the successor needs nothing more
     LoseSuccessor(now, Side::kPrefill, FromProto(event.failed()));
   }
 }
@@ -110,7 +110,7 @@ void RequestMachine::PromoteSuccessorIfReady() {
   if (!successor_ || !successor_->started() || output_.size() < successor_->next_output_index) return;
   PromoteSuccessor();
   paused_since_ = Cause::kMigrated;
-  if (output_.size() > open_.next_output_index) Resume();  // its first tokens left with the other one's last
+  if (output_.size() > open_.next_output_index) Resume();  // the last message may already hold tokens of the successor
   if (open_.draining) BeginMigration();
 }
 
@@ -124,7 +124,7 @@ void RequestMachine::PromoteSuccessor() {
   migration_delay_ = absl::ZeroDuration();
 }
 
-// Its worker has handed the sequence over: what is still missing of its output has come, or the successor has it.
+// Handles the end of the open attempt's handover: the successor goes on, if there is still one.
 void RequestMachine::OnMigrated(absl::Time now) {
   open_.progress = Progress::kMigrated;
   PromoteSuccessorIfReady();

@@ -33,13 +33,13 @@ using PrefillCall = StreamCall<v1::PrefillRequest, v1::PrefillEvent>;
 
 using MigrateCall = StreamCall<v1::MigrateRequest, v1::PrefillEvent>;
 
-// An open attempt's. Those of earlier ones have been cancelled and live on by themselves until they have ended.
+// The calls of an open attempt. Calls of earlier attempts are cancelled and stay alive on their own until they end.
 struct RequestRun::Calls {
   Placement placement;
   std::shared_ptr<DecodeCall> decode;
   std::shared_ptr<PrefillCall> prefill;
   std::shared_ptr<MigrateCall> migrate;  // instead of `prefill`
-  // Made when the decode call is opened, for both.
+  // Made when the decode call is opened; both calls carry the header.
   v1::AttemptHeader header;
 };
 
@@ -63,7 +63,7 @@ std::shared_ptr<RequestRun> RequestRun::Start(Options options) {
 
 void RequestRun::Cancel(const absl::Status& why) {
   Handle([this, why](RequestMachine& machine) {
-    // A server cancels a call whose deadline has passed: that is no wish of the client.
+    // gRPC also cancels a call whose deadline has passed: the client did not cancel that call.
     if (TimeLeft() <= absl::ZeroDuration()) return machine.OnDeadline(SteadyNow());
     machine.OnCancelled(SteadyNow(), why);
   });
@@ -104,7 +104,7 @@ void RequestRun::Do(action::Place& place) {
   query.avoid = std::move(place.avoid);
   PlacementResult result = options_.placer->Place(query);
   if (result.kind == PlacementResult::Kind::kPlaced) numerics_id_ = result.placement.numerics_id;
-  // As an event of its own: the machine is not called from within its own actions.
+  // Posts the result as an event: the machine is never called from within its own actions.
   Handle([result = std::move(result)](RequestMachine& machine) { machine.OnPlaced(SteadyNow(), result); });
 }
 
@@ -120,7 +120,7 @@ std::vector<PageKey> RequestRun::PagesOfContext() {
   if (options_.page_tokens == 0) return {};
   std::vector<TokenId> tokens = options_.spec.prompt;
   tokens.insert(tokens.end(), machine_.output().begin(), machine_.output().end());
-  tokens.pop_back();  // the last one is always computed
+  tokens.pop_back();  // a worker always computes the last token
   ExtendPageHashes(HashRoot(options_.spec), tokens, static_cast<int>(options_.page_tokens), page_hashes_);
   std::vector<PageKey> keys;
   keys.reserve(page_hashes_.size());
@@ -185,7 +185,7 @@ void RequestRun::Do(action::OpenDecode& open) {
       });
 }
 
-// A call whose events are those of `attempt`'s prefill.
+// Starts a call whose events count as prefill events of `attempt`.
 template <typename Call, typename Request, typename Method>
 std::shared_ptr<Call> RequestRun::StartPrefill(uint32_t attempt, WorkerConnection& worker, Request request,
                                                Method method) {
@@ -217,7 +217,7 @@ void RequestRun::Do(action::SubmitPrefill& submit) {
 
 void RequestRun::Do(action::Migrate& migrate) {
   Calls& calls = *calls_.at(migrate.attempt);
-  calls.header.Clear();  // its worker has all of it
+  calls.header.Clear();  // the draining worker has the prompt and the output
   v1::MigrateRequest request;
   request.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
   request.set_request_id(options_.id.ToBytes());
@@ -261,7 +261,7 @@ void RequestRun::Do(action::AttemptEnded& ended) {
        {"detail", outcome.detail}});
   if (ended.broken_pair) options_.placer->PairBroken(*ended.broken_pair, outcome.detail);
   if (options_.metrics != nullptr) options_.metrics->AttemptEnded(options_.spec.model, outcome.cause);
-  calls_.erase(ended.attempt);  // its calls have ended or been cancelled
+  calls_.erase(ended.attempt);  // both calls have ended or were cancelled
 }
 
 void RequestRun::Do(action::Resumed& resumed) {
@@ -298,7 +298,7 @@ void RequestRun::ObserveTokens(const v1::Chunk& chunk) {
   } else {
     // Further tokens of this message have no gap: no message came before.
     options_.metrics->FirstToken(options_.spec.model, now - options_.received);
-    // Waiting for workers with room is waiting here, too: it ends with the attempt that works.
+    // The wait for a worker with room counts as queueing: queueing ends with the attempt that sends the first token.
     options_.metrics->Queued(options_.spec.model, attempt_opened_.value_or(now) - options_.received);
   }
   last_token_ = now;
@@ -346,7 +346,7 @@ void RequestRun::Do(action::Fail& fail) {
   sink->OnFail(fail.status, fail.retry_after);
 }
 
-// Nothing of the run is needed any more; calls that still end by themselves find a machine that is done.
+// Releases the run's resources. Calls that end later find a machine that is done.
 void RequestRun::End(std::string_view outcome) {
   if (options_.metrics != nullptr) {
     const absl::Duration total = SteadyNow() - options_.received;

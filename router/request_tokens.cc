@@ -19,15 +19,15 @@ void FillTokenBytes(const Tokenizer& tokenizer, v1::TokenLogprobs& logprobs) {
 
 }  // namespace
 
-// Keeps the token until all before it are there. Streams of both workers may carry the first one.
+// Keeps the token until all earlier tokens have come. Both workers' streams may carry the first token.
 void RequestMachine::OnToken(const v1::TokenEvent& event) {
-  if (state_ != State::kRunning) return;  // surplus: behind the end of the output
+  if (state_ != State::kRunning) return;  // the output is complete: drop surplus tokens
   const uint32_t index = event.output_index();
   if (index < output_.size()) {
     if (output_[index] != event.token_id()) Disagree(index, output_[index], event.token_id());
     return;
   }
-  if (index >= spec_.sampling.max_tokens()) return;  // surplus; it also bounds early_
+  if (index >= spec_.sampling.max_tokens()) return;  // drop surplus tokens, which also bounds early_
   const auto [it, added] = early_.emplace(index, event);
   if (!added && it->second.token_id() != event.token_id()) Disagree(index, it->second.token_id(), event.token_id());
 }
@@ -41,7 +41,7 @@ void RequestMachine::SendReady(absl::Time now) {
     early_.erase(early_.begin());
     Append(event, chunk);
   }
-  // The worker's word counts where the machine saw no end itself: its context is full.
+  // The worker may end the output where the machine sees no end: the model's context is full.
   const bool has_tokens = output_.size() > open_.prior_tokens;
   if (state_ == State::kRunning && worker_finished_ && early_.empty() && has_tokens) {
     finish_.set_reason(worker_finished_->reason());
@@ -62,7 +62,7 @@ void RequestMachine::SendReady(absl::Time now) {
   PromoteSuccessorIfReady();
 }
 
-// Tokens come again.
+// Reports the pause since the previous attempt.
 void RequestMachine::Resume() {
   open_.info.set_pause_seconds(absl::ToDoubleSeconds(last_gap_));
   actions_.push_back(action::Resumed{open_.number, *std::exchange(paused_since_, std::nullopt), last_gap_});
@@ -95,7 +95,7 @@ void RequestMachine::EndOutput(TextAssembler::Delta rest, v1::FinishReason reaso
   state_ = State::kClosing;
 }
 
-// The worker does not know of stop strings: it would go on.
+// Ends the output and cancels the workers, which know no stop strings and would go on.
 void RequestMachine::StopAt(const std::string& stop_string) {
   finish_.set_reason(v1::FINISH_REASON_STOP);
   finish_.set_stop_string(stop_string);
