@@ -6,11 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "worker/attempt_service.h"
+#include "worker/reports.h"
 
 namespace baton {
 namespace {
 
-// Tokens that a slow router has not taken yet travel together.
+// Joins tokens that a slow router has not taken yet.
 bool JoinTokens(v1::DecodeEvent& last, v1::DecodeEvent& next) {
   if (!last.has_tokens() || !next.has_tokens()) return false;
   last.mutable_tokens()->MergeFrom(next.tokens());
@@ -60,25 +61,25 @@ grpc::ServerWriteReactor<v1::DecodeEvent>* DecodeService::Decode(grpc::CallbackS
   if (!attempt.ok()) return Refuse<v1::DecodeEvent>(attempt.status());
   const bool local = request->prefill_locally();
   if (absl::Status mode = CheckMode(local); !mode.ok()) return Refuse<v1::DecodeEvent>(mode);
-  absl::StatusOr<std::shared_ptr<void>> ticket = parts_.admission->Enter();
+  absl::StatusOr<std::shared_ptr<void>> ticket = parts_.gate->Enter();
   if (!ticket.ok()) return Refuse<v1::DecodeEvent>(ticket.status());
   const AttemptKey key = attempt->key;
   if (!local) {
-    if (absl::Status opened = parts_.receiver->OpenAttempt(key); !opened.ok()) {
-      // An attempt that is not newer than one before breaks the contract; the rest passes.
+    if (absl::Status opened = parts_.receiver->OpenAttempt(key, attempt->arrival); !opened.ok()) {
+      // An attempt that is not newer than an earlier one breaks the contract with the router.
       if (absl::IsFailedPrecondition(opened)) opened = absl::InvalidArgumentError(opened.message());
       return Refuse<v1::DecodeEvent>(opened);
     }
   }
 
   auto stream = MakeStream<v1::DecodeEvent>(*std::move(ticket), &JoinTokens);
-  parts_.thread->Post([engine = parts_.engine, attempt = *std::move(attempt), stream, local] {
-    local ? engine->SubmitLocal(attempt, stream) : engine->Await(attempt, stream);
+  parts_.compute->Post([attempt = *std::move(attempt), stream, local](Scheduler& scheduler) {
+    local ? scheduler.RunLocally(attempt, ReportTo(stream)) : scheduler.Receive(attempt, ReportTo(stream));
   });
   return EventStream<v1::DecodeEvent>::Serve(std::move(stream), [this, key, local] {
-    // The writer is told at once; what computes here leaves the batch after the current step.
+    // The writer is told at once. A sequence that runs here leaves the batch after the current step.
     if (!local) parts_.receiver->CloseAttempt(key);
-    parts_.thread->Post([engine = parts_.engine, key] { engine->Cancel(key); });
+    parts_.compute->Post([key](Scheduler& scheduler) { scheduler.Cancel(key); });
   });
 }
 
@@ -90,12 +91,12 @@ grpc::ServerWriteReactor<v1::PrefillEvent>* DecodeService::Migrate(grpc::Callbac
     return Refuse<v1::PrefillEvent>(
         absl::InvalidArgumentError("this worker takes part in no handoffs: it has no secret"));
   }
-  absl::StatusOr<std::shared_ptr<void>> ticket = parts_.admission->EnterToLeave();
+  absl::StatusOr<std::shared_ptr<void>> ticket = parts_.gate->EnterToLeave();
   if (!ticket.ok()) return Refuse<v1::PrefillEvent>(ticket.status());
   auto stream = MakeStream<v1::PrefillEvent>(*std::move(ticket));
-  parts_.thread->Post([engine = parts_.engine, order = *order, stream] { engine->Migrate(order, stream); });
+  parts_.compute->Post([order = *order, stream](Scheduler& scheduler) { scheduler.Migrate(order, ReportTo(stream)); });
   return EventStream<v1::PrefillEvent>::Serve(stream, [this, order = *order] {
-    parts_.thread->Post([engine = parts_.engine, order] { engine->CancelMigration(order); });
+    parts_.compute->Post([order](Scheduler& scheduler) { scheduler.CancelMigration(order); });
   });
 }
 

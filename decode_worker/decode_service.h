@@ -1,24 +1,22 @@
-// The DecodeWorker service: one Decode call is one attempt, and its cancellation the attempt's abort. A Migrate call is
-// the way out of one.
+// The DecodeWorker service. A Decode call is one attempt; its cancellation aborts the attempt. A Migrate call hands the
+// sequence of a running attempt over.
 //
 // Thread-safe.
 #pragma once
 
 #include "baton/v1/worker.grpc.pb.h"
-#include "decode_worker/decode_engine.h"
 #include "kvtransfer/endpoints/endpoints.h"
-#include "worker/admission.h"
+#include "worker/admission/attempt_gate.h"
 #include "worker/attempt.h"
-#include "worker/engine_thread.h"
+#include "worker/compute.h"
 
 namespace baton {
 
 class DecodeService final : public v1::DecodeWorker::CallbackService {
  public:
   struct Parts {  // all outlive the service
-    Admission* admission = nullptr;
-    DecodeEngine* engine = nullptr;
-    EngineThread* thread = nullptr;
+    AttemptGate* gate = nullptr;
+    Compute* compute = nullptr;
     HandoffReceiver* receiver = nullptr;  // null: no handoffs
     bool prefills_locally = false;        // role both
   };

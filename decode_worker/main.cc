@@ -8,10 +8,9 @@
 #include "common/options.h"
 #include "common/shutdown.h"
 #include "common/status_macros.h"
-#include "decode_worker/decode_engine.h"
 #include "decode_worker/decode_service.h"
 #include "kvtransfer/endpoints/endpoints.h"
-#include "worker/engine_thread.h"
+#include "worker/compute.h"
 #include "worker/host.h"
 #include "worker/options.h"
 
@@ -21,7 +20,8 @@ namespace {
 struct DecodeOptions {
   WorkerOptions worker;
   std::string role = "decode";
-  ReceiverOptions receiver;
+  int max_bypass = CapacityLedger::Limits{}.max_bypass;
+  int growth_watermark_pages = CapacityLedger::Limits{}.growth_watermark_pages;
 
   void AddTo(OptionSet& set) {
     worker.AddTo(set);
@@ -29,27 +29,18 @@ struct DecodeOptions {
     set.Add("handoff-listen", &worker.transport.listen_address, "host:port where other workers hand over");
     set.Add("handoff-advertise", &worker.transport.advertise_address,
             "host:port that other workers are told (default: where it listens)");
-    set.Add("max-bypass", &receiver.max_bypass,
-            "younger reservations, and prompts computed here, pass a waiting one this often (prompts once at least)");
-    set.Add("growth-watermark-pages", &receiver.growth_watermark_pages,
-            "free pages that a new sequence must leave for running ones to grow into, at most");
+    set.Add("max-bypass", &max_bypass,
+            "a reservation or local prompt that waits for room is passed by younger requests at most this often");
+    set.Add("growth-watermark-pages", &growth_watermark_pages,
+            "free pages that a new sequence leaves for running sequences: one for each, at most this many");
+  }
+  CapacityLedger::Limits Capacity() const {
+    return {.max_sequences = worker.schedule.max_sequences,
+            .max_waiting_reservations = worker.max_queue,
+            .max_bypass = max_bypass,
+            .growth_watermark_pages = growth_watermark_pages};
   }
 };
-
-// Events of the receiver become commands of the engine. (std::function must be copyable, so the pages travel shared.)
-HandoffReceiver::Events ForwardTo(EngineThread& thread, std::unique_ptr<DecodeEngine>& engine) {
-  return {
-      .on_received =
-          [&](ReceivedSequence received) {
-            auto shared = std::make_shared<ReceivedSequence>(std::move(received));
-            thread.Post([&engine, shared] { engine->OnReceived(std::move(*shared)); });
-          },
-      .on_failed = [&](const AttemptKey& key,
-                       const Outcome& why) { thread.Post([&engine, key, why] { engine->OnHandoffFailed(key, why); }); },
-      // The prefill worker's stream tells the router, which then cancels this one.
-      .on_finished_by_writer = [](const AttemptKey&) {},
-      .on_wait_changed = [&] { thread.Post([] {}); }};
-}
 
 absl::Status Run(int argc, char** argv) {
   DecodeOptions options;
@@ -70,48 +61,30 @@ absl::Status Run(int argc, char** argv) {
   BATON_ASSIGN_OR_RETURN(
       const std::unique_ptr<WorkerHost> host,
       WorkerHost::Create(options.worker, both ? v1::WORKER_ROLE_BOTH : v1::WORKER_ROLE_DECODE, receives));
-  EngineThread thread;
-  std::unique_ptr<DecodeEngine> engine;
+  Compute compute(host->compute_parts(), options.worker.schedule, options.Capacity());
   std::unique_ptr<HandoffEndpoints> endpoints;
   if (receives) {
-    options.receiver.max_sequences = options.worker.schedule.max_sequences;
-    options.receiver.max_queue = options.worker.max_queue;
-    // All that admission lets in, and as many again that are on their way out.
-    options.receiver.max_attempts = 2 * options.worker.max_attempts();
-    host->pool()->set_on_free([&] {
-      if (endpoints != nullptr) endpoints->receiver().Poke();
-      if (engine != nullptr) engine->OnPagesFree();
-    });
-    BATON_ASSIGN_OR_RETURN(endpoints, HandoffEndpoints::Create(host->identity(), options.receiver, host->transport(),
-                                                               host->pool(), ForwardTo(thread, engine)));
+    // All attempts that the gate lets in, and as many again that are on their way out.
+    BATON_ASSIGN_OR_RETURN(
+        endpoints,
+        HandoffEndpoints::Create(host->identity(), {.max_attempts = 2 * options.worker.max_attempts()},
+                                 host->transport(), host->pool(), compute.capacity(), compute.ReceiverEvents()));
   }
   HandoffReceiver* const receiver = receives ? &endpoints->receiver() : nullptr;
-  engine = std::make_unique<DecodeEngine>(DecodeEngine::Parts{.model = host->model(),
-                                                              .pool = host->pool(),
-                                                              .receiver = receiver,
-                                                              .sender = receives ? &endpoints->sender() : nullptr,
-                                                              .thread = &thread,
-                                                              .metrics = host->metrics(),
-                                                              .load = host->load()},
-                                          options.worker.schedule);
-  DecodeService service(host->limits(), {.admission = host->admission(),
-                                         .engine = engine.get(),
-                                         .thread = &thread,
-                                         .receiver = receiver,
-                                         .prefills_locally = both});
-  thread.Start(engine.get());
-  const absl::Status status = host->Serve(signal, {.service = &service,
-                                                   .service_name = v1::DecodeWorker::service_full_name(),
-                                                   .stop_accepting =
-                                                       [&] {
-                                                         thread.Post([&] { engine->StartDraining(); });
-                                                         if (receiver != nullptr) receiver->StartDraining();
-                                                       },
-                                                   .fail_all = [&] { thread.Post([&] { engine->FailAll(); }); }});
-  // The engine first, since it computes in the transport's memory; what the transport then posts is dropped.
-  thread.Stop();
+  compute.Start(receives ? &endpoints->sender() : nullptr, receiver);
+  DecodeService service(host->limits(),
+                        {.gate = host->gate(), .compute = &compute, .receiver = receiver, .prefills_locally = both});
+  const absl::Status status =
+      host->Serve(signal, {.service = &service,
+                           .service_name = v1::DecodeWorker::service_full_name(),
+                           .stop_accepting =
+                               [&] {
+                                 compute.Post([](Scheduler& scheduler) { scheduler.StartDraining(); });
+                                 if (receiver != nullptr) receiver->StartDraining();
+                               },
+                           .fail_all = [&] { compute.Post([](Scheduler& scheduler) { scheduler.FailAll(); }); }});
+  compute.Stop();
   host->StopTransport();
-  host->pool()->set_on_free(nullptr);
   return status;
 }
 

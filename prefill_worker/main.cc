@@ -9,9 +9,8 @@
 #include "common/shutdown.h"
 #include "common/status_macros.h"
 #include "kvtransfer/endpoints/endpoints.h"
-#include "prefill_worker/prefill_engine.h"
 #include "prefill_worker/prefill_service.h"
-#include "worker/engine_thread.h"
+#include "worker/compute.h"
 #include "worker/host.h"
 #include "worker/options.h"
 
@@ -27,7 +26,7 @@ absl::Status Run(int argc, char** argv) {
   BATON_ASSIGN_OR_RETURN(const OptionSet::Outcome outcome, set.Parse(argc, argv));
   if (outcome == OptionSet::Outcome::kAnswered) return absl::OkStatus();
   BATON_RETURN_IF_ERROR(options.Finalize("prefill", /*needs_secret=*/true));
-  // It does not listen for handoffs, but UCX opens ports all the same: where the router comes in, and nowhere else.
+  // UCX opens ports even though no handoff comes in: only on the host at which the router connects.
   if (options.transport.local_host.empty()) {
     BATON_ASSIGN_OR_RETURN(const HostPort listen, ParseHostPort(options.listen));
     options.transport.local_host = listen.host;
@@ -39,22 +38,20 @@ absl::Status Run(int argc, char** argv) {
                          WorkerHost::Create(options, v1::WORKER_ROLE_PREFILL, /*with_transport=*/true));
   BATON_ASSIGN_OR_RETURN(const std::unique_ptr<HandoffSender> sender,
                          HandoffSender::Create(host->identity(), host->transport(), host->pool()));
-  EngineThread thread;
-  PrefillEngine engine({.model = host->model(),
-                        .pool = host->pool(),
-                        .sender = sender.get(),
-                        .thread = &thread,
-                        .metrics = host->metrics(),
-                        .load = host->load()},
-                       options.schedule);
-  PrefillService service(host->limits(), host->admission(), &engine, &thread);
-  thread.Start(&engine);
-  const absl::Status status = host->Serve(signal, {.service = &service,
-                                                   .service_name = v1::PrefillWorker::service_full_name(),
-                                                   .stop_accepting = [] {},
-                                                   .fail_all = [&] { thread.Post([&] { engine.FailAll(); }); }});
-  // The engine first, since it computes in the transport's memory; what the transport then posts is dropped.
-  thread.Stop();
+  // Oldest first: no prompt passes an older one. Sequences do not grow here, so that no pages are left for growth.
+  Compute compute(host->compute_parts(), options.schedule,
+                  {.max_sequences = options.schedule.max_sequences,
+                   .max_waiting_reservations = 0,
+                   .max_bypass = 0,
+                   .growth_watermark_pages = 0});
+  compute.Start(sender.get(), /*receiver=*/nullptr);
+  PrefillService service(host->limits(), host->gate(), &compute);
+  const absl::Status status =
+      host->Serve(signal, {.service = &service,
+                           .service_name = v1::PrefillWorker::service_full_name(),
+                           .stop_accepting = [] {},
+                           .fail_all = [&] { compute.Post([](Scheduler& scheduler) { scheduler.FailAll(); }); }});
+  compute.Stop();
   host->StopTransport();
   return status;
 }

@@ -4,11 +4,12 @@
 #include <utility>
 
 #include "worker/attempt_service.h"
+#include "worker/reports.h"
 
 namespace baton {
 
-PrefillService::PrefillService(AttemptLimits limits, Admission* admission, PrefillEngine* engine, EngineThread* thread)
-    : limits_(std::move(limits)), admission_(*admission), engine_(*engine), thread_(*thread) {}
+PrefillService::PrefillService(AttemptLimits limits, AttemptGate* gate, Compute* compute)
+    : limits_(std::move(limits)), gate_(*gate), compute_(*compute) {}
 
 grpc::ServerWriteReactor<v1::PrefillEvent>* PrefillService::Prefill(grpc::CallbackServerContext*,
                                                                     const v1::PrefillRequest* request) {
@@ -17,16 +18,18 @@ grpc::ServerWriteReactor<v1::PrefillEvent>* PrefillService::Prefill(grpc::Callba
   if (request->target().handoff_address().empty()) {
     return Refuse<v1::PrefillEvent>(absl::InvalidArgumentError("target.handoff_address is empty, expected host:port"));
   }
-  absl::StatusOr<std::shared_ptr<void>> ticket = admission_.Enter();
+  absl::StatusOr<std::shared_ptr<void>> ticket = gate_.Enter();
   if (!ticket.ok()) return Refuse<v1::PrefillEvent>(ticket.status());
 
   const HandoffTarget target{request->target().worker_id(), request->target().epoch(),
                              request->target().handoff_address()};
   auto stream = MakeStream<v1::PrefillEvent>(*std::move(ticket));
   const AttemptKey key = attempt->key;
-  thread_.Post([this, attempt = *std::move(attempt), target, stream] { engine_.Submit(attempt, target, stream); });
-  return EventStream<v1::PrefillEvent>::Serve(std::move(stream),
-                                              [this, key] { thread_.Post([this, key] { engine_.Cancel(key); }); });
+  compute_.Post([attempt = *std::move(attempt), target, stream](Scheduler& scheduler) {
+    scheduler.HandOver(attempt, target, ReportTo(stream));
+  });
+  return EventStream<v1::PrefillEvent>::Serve(
+      std::move(stream), [this, key] { compute_.Post([key](Scheduler& scheduler) { scheduler.Cancel(key); }); });
 }
 
 }  // namespace baton

@@ -1,4 +1,4 @@
-// An Attempt is what a worker was asked to do, checked: the wire's AttemptHeader in the engine's words.
+// An Attempt is a checked request to a worker: the wire's AttemptHeader in the scheduler's types.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ struct Attempt {
   std::optional<PageHash> page_hash_root;  // none: shares no pages
   bool is_probe = false;                   // a router's own, not a request's
 
-  // Whose KV a prefill computes.
+  // Tokens whose KV a prefill computes.
   int context_tokens() const { return static_cast<int>(prompt.size() + prior_output.size()); }
-  // Positions that the request needs at most: prompt and whole output, less the last token, whose KV nobody reads.
+  // The most KV tokens that the request can need: prompt and whole output, less the last token, whose KV nobody reads.
   int max_kv_tokens() const { return static_cast<int>(prompt.size() + sampling.max_tokens) - 1; }
 };
 

@@ -12,7 +12,7 @@
 
 namespace baton {
 
-// The outcome of a call that this worker turned down with `why`: what Admission, ParseAttempt and
+// The outcome of a call that this worker turned down with `why`: what AttemptGate, ParseAttempt and
 // HandoffReceiver::OpenAttempt say.
 inline Outcome OutcomeOfRefusal(const absl::Status& why) {
   const std::string detail(why.message());

@@ -8,10 +8,10 @@
 
 namespace baton {
 
-void EngineThread::Start(Engine* engine) {
-  thread_ = std::thread([this, engine] {
+void EngineThread::Start(Ticker* ticker) {
+  thread_ = std::thread([this, ticker] {
     pthread_setname_np(pthread_self(), "engine");
-    Loop(engine);
+    Loop(ticker);
   });
 }
 
@@ -33,7 +33,7 @@ void EngineThread::Post(std::function<void()> command) {
   posted_.NotifyOne();
 }
 
-void EngineThread::Loop(Engine* engine) {
+void EngineThread::Loop(Ticker* ticker) {
   bool busy = false;
   for (;;) {
     std::deque<std::function<void()>> commands;
@@ -44,7 +44,7 @@ void EngineThread::Loop(Engine* engine) {
       commands.swap(commands_);
     }
     for (std::function<void()>& command : commands) command();
-    busy = engine->Tick();
+    busy = ticker->Tick();
   }
 }
 

@@ -1,7 +1,7 @@
-// The thread that computes. It owns everything behind an Engine: other threads reach it only through Post.
+// The thread that computes. Everything behind a Ticker belongs to this thread; other threads use Post.
 //
-// Each turn runs the commands that were posted, then one Tick of the engine; when the tick had nothing to do, it sleeps
-// until the next command.
+// Each turn runs the posted commands, then one Tick. After a tick without work, the thread sleeps until the next
+// command.
 #pragma once
 
 #include <deque>
@@ -13,10 +13,10 @@
 
 namespace baton {
 
-class Engine {
+class Ticker {
  public:
-  virtual ~Engine() = default;
-  // One step's worth of work. False when there is nothing to do until another command comes.
+  virtual ~Ticker() = default;
+  // Does one step's worth of work. Returns false if nothing is left to do until another command comes.
   virtual bool Tick() = 0;
 };
 
@@ -25,17 +25,17 @@ class EngineThread {
   EngineThread() = default;
   ~EngineThread() { Stop(); }
 
-  // `engine` is used on the new thread from now until Stop returns.
-  void Start(Engine* engine);
+  // Uses `ticker` on the new thread until Stop returns.
+  void Start(Ticker* ticker);
   // Runs what was posted before, then ends the thread. Later posts are dropped. Idempotent.
   void Stop();
 
-  // Runs `command` on the thread. Never blocks, never refuses while running: the number of commands is bounded by the
-  // number of open calls, which the services bound. Thread-safe.
+  // Runs `command` on the thread. Never blocks, and never refuses while the thread runs: the services bound the number
+  // of open calls, and thereby of commands. Thread-safe.
   void Post(std::function<void()> command);
 
  private:
-  void Loop(Engine* engine);
+  void Loop(Ticker* ticker);
 
   Mutex mutex_;
   CondVar posted_;

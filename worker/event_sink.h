@@ -1,4 +1,4 @@
-// Where an attempt's events go: a gRPC stream, or a test. Thread-safe.
+// Takes an attempt's events: a gRPC stream, or a test. Thread-safe.
 #pragma once
 
 namespace baton {
@@ -7,10 +7,10 @@ template <typename Event>
 class EventSink {
  public:
   virtual ~EventSink() = default;
-  // Never blocks. With `last` the stream ends after this event, with status OK; later events are ignored, and so is
-  // everything once the caller is gone.
+  // Never blocks. With `last` the stream ends after this event, with status OK. Ignores later events, and every event
+  // after the caller is gone.
   virtual void Write(Event event, bool last) = 0;
-  // The caller is gone: whatever is still computed for it is of no use.
+  // Returns whether the caller is gone: nobody needs further events.
   virtual bool cancelled() const = 0;
 };
 

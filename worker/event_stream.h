@@ -1,7 +1,7 @@
 // An EventSink over a server-streaming call of gRPC's callback API.
 //
-// Two objects, because the call may end before the attempt does and the other way round: the reactor, which gRPC owns
-// from the start of the call until OnDone, and the EventStream, which the engine shares and which outlives it.
+// Two objects, because either of call and attempt may end first. gRPC owns the reactor from the start of the call until
+// OnDone. The scheduler shares the EventStream, which outlives the reactor.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -22,14 +22,14 @@ namespace baton {
 template <typename Event>
 class EventStream final : public EventSink<Event> {
  public:
-  // Joins `next` into `last`, an event not yet sent, when the two fit; false otherwise. Bounds the backlog of a slow
+  // Joins `next` into `last`, an event not sent yet, and returns true; or returns false. Bounds the backlog of a slow
   // caller.
   using Merge = bool (*)(Event& last, Event& next);
 
   explicit EventStream(Merge merge = nullptr) : merge_(merge) {}
 
-  // The reactor to return from the service's method. `on_cancel` runs, on a gRPC thread, if the call ends before the
-  // last event was written: cancelled, deadline passed, connection gone.
+  // Returns the reactor that the service's method returns. `on_cancel` runs, on a gRPC thread, if the call ends before
+  // the last event was written: cancelled, deadline passed, connection gone.
   static grpc::ServerWriteReactor<Event>* Serve(std::shared_ptr<EventStream> stream, std::function<void()> on_cancel) {
     return new Reactor(std::move(stream), std::move(on_cancel));
   }
@@ -50,7 +50,7 @@ class EventStream final : public EventSink<Event> {
 
   bool cancelled() const override { return cancelled_; }
 
-  // Nothing waits for a slow caller.
+  // Returns whether every event was sent.
   bool idle() {
     MutexLock lock(mutex_);
     return queue_.empty();
@@ -87,7 +87,7 @@ class EventStream final : public EventSink<Event> {
     if (to_finish != nullptr) to_finish->Finish(grpc::Status::OK);
   }
 
-  // True when the attempt is still running: its owner must be told.
+  // Returns whether the attempt still runs, so that its owner must be told.
   bool Cancel() {
     cancelled_ = true;
     Reactor* to_finish = nullptr;
@@ -121,8 +121,8 @@ class EventStream final : public EventSink<Event> {
     queue_.clear();
   }
 
-  // Starts the next write, or returns the reactor if it is to be finished. Finish itself must be called without the
-  // lock: gRPC may run OnDone within it. A write cannot do that, since OnDone only follows Finish.
+  // Starts the next write, or returns the reactor if the call is to be finished. The caller calls Finish without the
+  // lock, because gRPC may run OnDone within Finish. OnDone never runs within a write.
   Reactor* Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (reactor_ == nullptr || writing_ || finish_called_) return nullptr;
     if (!queue_.empty()) {

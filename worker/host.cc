@@ -20,13 +20,13 @@
 namespace baton {
 namespace {
 
-// Ended attempts give their pages back once their peers have answered; nobody waits longer than this for it at exit.
+// At exit, the worker waits at most this long for peers to answer for ended attempts.
 constexpr absl::Duration kReleaseTimeout = absl::Seconds(2);
 constexpr absl::Duration kFarewellTimeout = absl::Milliseconds(200);
 constexpr absl::Duration kWarmUp = absl::Milliseconds(200);
 constexpr absl::Duration kSignalPoll = absl::Milliseconds(100);
 
-// Routers need them: better refused here than by each of them.
+// Routers need the text assets: a model without them is refused here, not by each router.
 absl::Status CheckAssets(const std::string& folder, const AssetFiles& files) {
   absl::Status status =
       Tokenizer::Create(FileOrEmpty(files, "tokenizer.json"), FileOrEmpty(files, "tokenizer_config.json")).status();
@@ -34,7 +34,7 @@ absl::Status CheckAssets(const std::string& folder, const AssetFiles& files) {
   return OfOption(folder, status);
 }
 
-// Once a second: a large model takes a while.
+// Logs progress once a second: a large model takes a while.
 LoadProgress LogLoading(const std::string& model) {
   return [model, next = absl::Now() + absl::Seconds(1)](uint64_t loaded_bytes, uint64_t total_bytes) mutable {
     if (absl::Now() < next) return;
@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const WorkerOptions& options) {
   return Model::Load(options.model, model_options);
 }
 
-// The pool takes its memory at once: a worker that the kernel kills for it would say nothing.
+// The pool takes its memory at once. A worker that the kernel kills for lack of memory would say nothing.
 absl::Status CheckKvMemory(std::string_view option, uint64_t bytes) {
   return OfOption(option, ReadMemoryHeadroom().Check(bytes));
 }
@@ -76,13 +76,13 @@ std::string RoleName(v1::WorkerRole role) {
 }
 
 WorkerHost::WorkerHost(const WorkerOptions& options, v1::WorkerRole role)
-    : options_(options), role_(role), epoch_(RandomEpoch()), admission_(options.max_attempts()) {}
+    : options_(options), role_(role), epoch_(RandomEpoch()), gate_(options.max_attempts()) {}
 
 absl::StatusOr<std::unique_ptr<WorkerHost>> WorkerHost::Create(const WorkerOptions& options, v1::WorkerRole role,
                                                                bool with_transport) {
   auto host = std::unique_ptr<WorkerHost>(new WorkerHost(options, role));
   RemoveOrphans();
-  // Cheap refusals first: a port in use or too much memory is known before a large model is read.
+  // Cheap refusals come first: a port in use, or too little memory, is found before a large model is read.
   if (options.pages == 0) BATON_RETURN_IF_ERROR(CheckKvMemory("kv-memory", options.kv_memory.bytes));
   BATON_RETURN_IF_ERROR(OfOption("listen", CheckCanListen(options.listen)));
   BATON_ASSIGN_OR_RETURN(host->metrics_server_,
@@ -118,7 +118,7 @@ absl::Status WorkerHost::CreatePool(bool with_transport) {
                                                    " pages of ", layout.page_bytes(), " bytes, expected 1 to ",
                                                    kMaxPages));
   }
-  // The weights have taken their memory meanwhile.
+  // Checks again: the weights have taken their memory by now.
   BATON_RETURN_IF_ERROR(CheckKvMemory(options_.pages > 0 ? "pages" : "kv-memory", pages * layout.page_bytes()));
   PoolAllocator allocator;
   if (with_transport) {
@@ -135,7 +135,8 @@ absl::Status WorkerHost::CreatePool(bool with_transport) {
   return WarmUp();
 }
 
-// A step as large as they come, for its memory, and some time of it, for the rest: code, threads and clocks wake up.
+// Runs the largest possible step, so that its buffers exist, and repeats it for a while, so that code, threads and
+// CPU clocks are warm.
 absl::Status WorkerHost::WarmUp() {
   const KvLayout& layout = pool_->layout();
   const int tokens = static_cast<int>(std::min<uint64_t>({static_cast<uint64_t>(options_.schedule.token_budget),
@@ -155,7 +156,7 @@ absl::Status WorkerHost::WarmUp() {
 }
 
 AttemptLimits WorkerHost::limits() const {
-  // A grant is for a context's pages and one to grow into: a sequence never has all of a decode worker's pages.
+  // A grant has one page more than the context, to grow into: no context can fill all pages of a decode worker.
   const uint64_t pages = pool_->pages_total() - (role_ == v1::WORKER_ROLE_PREFILL ? 0 : 1);
   return {.model = options_.model_name,
           .numerics_id = model_->numerics_id(),
@@ -212,7 +213,7 @@ absl::Status WorkerHost::Serve(ShutdownSignal& signal, const Role& role) {
       OfOption("listen",
                GrpcServer::Start({.listen = options_.listen,
                                   .max_message_bytes = static_cast<int>(options_.max_message_bytes.bytes),
-                                  // Admission sees every call; one beyond it would wait unseen.
+                                  // AttemptGate sees every call; one beyond it would wait unseen.
                                   .max_concurrent_streams = std::max(4096, 2 * options_.max_attempts()),
                                   // Routers always listen, so they can be held to it.
                                   .peer_timeout = options_.transport.peer_timeout,
@@ -232,23 +233,23 @@ absl::Status WorkerHost::Serve(ShutdownSignal& signal, const Role& role) {
   control.Announce();
   const bool released = Drain(signal, role);
   control.EndWatches();
-  // With no attempt left only idle connections remain; blocking clients do not answer a farewell between calls.
+  // Without an attempt only idle connections remain. Blocking clients answer no GOAWAY between calls.
   server->Shutdown(absl::Now() + (released ? kFarewellTimeout : kReleaseTimeout));
   return absl::OkStatus();
 }
 
 bool WorkerHost::Drain(ShutdownSignal& signal, const Role& role) {
   Log(LogLevel::kInfo, "worker.draining", {{"timeout", options_.drain_timeout}});
-  admission_.Close();
+  gate_.Close();
   role.stop_accepting();
   const absl::Time deadline = absl::Now() + options_.drain_timeout;
   bool empty = false;
   while (!empty && absl::Now() < deadline && !signal.Again()) {
-    empty = admission_.WaitEmpty(std::min(deadline, absl::Now() + kSignalPoll));
+    empty = gate_.WaitEmpty(std::min(deadline, absl::Now() + kSignalPoll));
   }
   if (!empty) {
     role.fail_all();
-    empty = admission_.WaitEmpty(absl::Now() + kReleaseTimeout);
+    empty = gate_.WaitEmpty(absl::Now() + kReleaseTimeout);
   }
   Log(LogLevel::kInfo, "worker.stopped", {{"all_released", empty}});
   return empty;

@@ -19,8 +19,9 @@
 #include "engine/model/model.h"
 #include "kvtransfer/endpoints/endpoints.h"
 #include "kvtransfer/transport.h"
-#include "worker/admission.h"
+#include "worker/admission/attempt_gate.h"
 #include "worker/attempt.h"
+#include "worker/compute.h"
 #include "worker/control_service.h"
 #include "worker/load.h"
 #include "worker/metrics.h"
@@ -39,7 +40,10 @@ class WorkerHost {
   Transport* transport() { return transport_.get(); }  // null without one
   WorkerMetrics* metrics() { return metrics_.get(); }
   WorkerLoadBoard* load() { return &load_; }
-  Admission* admission() { return &admission_; }
+  AttemptGate* gate() { return &gate_; }
+  Compute::Parts compute_parts() {
+    return {.model = model_.get(), .pool = pool_.get(), .metrics = metrics_.get(), .load = &load_};
+  }
   HandoffIdentity identity() const { return {options_.worker_id, epoch_, model_->numerics_id()}; }
   AttemptLimits limits() const;
 
@@ -76,7 +80,7 @@ class WorkerHost {
   std::unique_ptr<PagePool> pool_;
   std::unique_ptr<Transport> transport_;
   WorkerLoadBoard load_;
-  Admission admission_;
+  AttemptGate gate_;
   std::atomic<bool> draining_{false};
 };
 

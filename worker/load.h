@@ -1,6 +1,6 @@
-// How busy a worker is, written by its engine and read by whoever reports it.
+// How busy a worker is. The scheduler writes the fields; the status reports read them.
 //
-// Thread-safe: plain atomics; a reader may see one field newer than another.
+// Thread-safe: plain atomics. A reader may see one field newer than another.
 #pragma once
 
 #include <atomic>
@@ -22,8 +22,8 @@ inline void UpdateMean(std::atomic<double>& mean, double sample, double weight =
   mean.store(old == 0 ? sample : old + weight * (sample - old), std::memory_order_relaxed);
 }
 
-// Tokens per second of recent steps. A step of few tokens takes hardly less time than one of some more: it says nothing
-// about a long prompt, and does not count.
+// Tokens per second of recent steps. A step of few tokens does not count: its duration says nothing about a long
+// prompt.
 class MeanSpeed {
  public:
   void Add(int tokens, double seconds) {

@@ -1,7 +1,7 @@
-// What to run next: pure functions of a snapshot.
+// Decides what one step computes: pure functions of a snapshot.
 //
-// A step is a ragged batch under a token budget. Sequences that decode come first, because each waits for one token and
-// all of them share one read of the weights; what is left of the budget goes to prompts, oldest first, cut into chunks.
+// A step is a ragged batch under a token budget. Sequences that decode come first: each needs one token, and all of
+// them share one read of the weights. The rest of the budget goes to prompts, oldest first, cut into chunks.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ struct ScheduleLimits {
   int max_sequences = 64;  // per step
 };
 
-// Seniority: the older of two is served first and preempted last. Kept through preemption and retries, since `arrival`
-// is the request's at the router.
+// Seniority: of two attempts, the older one is served first and preempted last. A request keeps its age through
+// preemption and retries, because `arrival` is the time at which the router received the request.
 struct Age {
   absl::Time arrival;
   AttemptKey key;  // breaks ties
@@ -43,12 +43,12 @@ struct Share {
   bool operator==(const Share&) const = default;
 };
 
-// Shares are in the order of the batch. When the budget is smaller than the number of decoding sequences, the oldest
-// run.
+// Returns shares in the order of the batch. If the budget is smaller than the number of decoding sequences, the oldest
+// sequences run.
 std::vector<Share> PlanStep(std::vector<Candidate> candidates, const ScheduleLimits& limits);
 
-// Who of `running`, oldest first, gives up its pages so that another one can grow: the youngest. Never the oldest:
-// nullopt when there is nobody else.
+// Returns the sequence of `running` (oldest first) that gives up its pages so that another sequence can grow: the
+// youngest. Returns nullopt if only the oldest is left.
 std::optional<AttemptKey> PickVictim(std::span<const Age> running);
 
 }  // namespace baton

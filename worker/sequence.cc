@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/status_macros.h"
-
 namespace baton {
 
 Sequence::Sequence(Attempt attempt, PagePool& pool)
@@ -57,20 +55,14 @@ std::span<const PageHash> Sequence::sharable_names() {
   return names.first(std::min(names.size(), (tokens_.size() - 1) / pool_.layout().page_tokens));
 }
 
-absl::Status Sequence::EnsurePages(int tokens) {
-  const KvLayout& layout = pool_.layout();
-  if (!pages_.empty()) {
-    const int missing = layout.pages_for(tokens) - static_cast<int>(pages_.size());
-    if (missing <= 0) return absl::OkStatus();
-    BATON_ASSIGN_OR_RETURN(std::vector<PageRef> pages, pool_.Allocate(missing));
-    AddPages(std::move(pages));
-    return absl::OkStatus();
-  }
-  BATON_ASSIGN_OR_RETURN(SharedPages shared, pool_.AllocateShared(sharable_names(), layout.pages_for(tokens)));
+void Sequence::TakePages(SharedPages shared) {
   AddPages(std::move(shared.pages));
   published_ = shared.cached;
-  kv_tokens_ = cached_tokens_ = shared.cached * layout.page_tokens;
-  return absl::OkStatus();
+  kv_tokens_ = cached_tokens_ = shared.cached * pool_.layout().page_tokens;
+}
+
+int Sequence::missing_pages() const {
+  return std::max(0, pool_.layout().pages_for(static_cast<int>(tokens_.size())) - static_cast<int>(pages_.size()));
 }
 
 void Sequence::TakeCached() {

@@ -1,12 +1,12 @@
 // A Sequence is an attempt in progress on one worker: its tokens so far and the pages that hold their KV.
 //
-// Prefill and decode are the same thing here: tokens beyond kv_tokens are pending, a step computes some of them, and
-// the step that computes the last one samples the next. A sequence that decodes has exactly one pending token.
+// Prefill and decode do not differ here: tokens beyond kv_tokens are pending, a step computes some of them, and the
+// step that computes the last pending token samples the next. A sequence that decodes has exactly one pending token.
 //
-// Full pages can be shared with sequences that begin with the same tokens, under the names of engine/kv/page_hash.h: a
-// sequence takes those that the pool has when it starts and publishes its own once they are complete.
+// Sequences that begin with the same tokens share full pages, under the names of engine/kv/page_hash.h. A sequence
+// starts with the published pages of its prefix and publishes its own pages once they are complete.
 //
-// Owned by one engine and used on its thread only.
+// Used on the engine thread only.
 #pragma once
 
 #include <optional>
@@ -34,50 +34,49 @@ class Sequence {
   const std::vector<TokenId>& tokens() const { return tokens_; }
   int pending_tokens() const { return static_cast<int>(tokens_.size()) - kv_tokens_; }
   int kv_tokens() const { return kv_tokens_; }
-  int cached_tokens() const { return cached_tokens_; }               // of kv_tokens: computed for others
+  int cached_tokens() const { return cached_tokens_; }               // of kv_tokens: from published pages
   uint32_t output_tokens() const { return history_.output_size(); }  // prior output included
   const TokenHistory& history() const { return history_; }
 
-  // `count` of the pending tokens have their KV in the pages now.
+  // The pages hold the KV of `count` more of the pending tokens now.
   void AdvanceKv(int count) { kv_tokens_ += count; }
   // A new output token, pending.
   void Append(TokenId token);
 
   const std::vector<PageId>& page_ids() const { return page_ids_; }
   void AddPages(std::vector<PageRef> pages);
-  // Before anything has been computed; cached tokens are forgotten.
+  // Gives all pages back. Only before anything has been computed.
   void DropPages();
 
-  // Of its full pages, prior output included; empty when it shares none.
+  // Names of the full pages, prior output included. Empty if the sequence shares no pages.
   std::span<const PageHash> page_names();
-  // Sees to it that there are pages for `tokens` tokens; RESOURCE_EXHAUSTED, and takes none, when the pool has too few.
-  // The first time published pages are among them, whose tokens need not be computed any more, though not one with the
-  // last token that there is: that is always computed.
-  absl::Status EnsurePages(int tokens);
-  // Looks for published pages once more and lets go of its own in their places: as long as nothing has been computed,
-  // and nobody reads them.
+  // Names of the pages that may be taken as they are: never the page of the last token, which is always computed.
+  std::span<const PageHash> sharable_names();
+  // Takes the pages that a sequence starts with. The first `cached` pages hold their tokens' KV.
+  void TakePages(SharedPages pages);
+  // Pages that the tokens need beyond those that the sequence has.
+  int missing_pages() const;
+  // Looks for published pages once more, which then replace the sequence's own pages. Only before anything has been
+  // computed and while nobody reads the pages.
   void TakeCached();
-  // Publishes the pages that are full by now. Where another sequence was faster, its page takes the place of ours if
-  // `replace`, which nobody may read then; else publishing ends there.
+  // Publishes the pages that are full by now. Where another sequence has published the same content, its page replaces
+  // ours if `replace` is set; then nobody may read our page. Otherwise publishing stops at that page.
   void Publish(bool replace);
 
-  // A page by what it holds and where it is in a sequence.
+  // A page by its content and its place in a sequence.
   struct NamedPage {
     size_t index = 0;
     PageHash name = {};
   };
-  // The first page that it could take as it is, if it were published.
+  // Returns the first page that the sequence could take as it is if the page were published.
   std::optional<NamedPage> FirstMissingPage();
   bool HasPage(const NamedPage& page);
 
-  // Why `token`, just appended, ends the output, if it does.
+  // Returns why `token`, just appended, ends the output; kNo if it does not.
   enum class End { kNo, kStop, kLength };
   End EndAfter(TokenId token) const;
 
  private:
-  // Names of the pages that may be taken as they are.
-  std::span<const PageHash> sharable_names();
-
   const Attempt attempt_;
   std::vector<TokenId> tokens_;  // prompt, prior output, new output
   int kv_tokens_ = 0;
@@ -86,8 +85,8 @@ class Sequence {
   std::vector<PageRef> pages_;
   std::vector<PageId> page_ids_;  // of pages_, in position order
   PagePool& pool_;
-  std::vector<PageHash> names_;  // of full pages, as far as they were asked for
-  size_t published_ = 0;         // the first so many of pages_
+  std::vector<PageHash> names_;  // of full pages; extended on demand
+  size_t published_ = 0;         // number of pages, from the first on, that are published
 };
 
 }  // namespace baton

@@ -1,7 +1,7 @@
 // Runs one step: the forward pass over the sequences' shares, which samples one token for each sequence whose pending
-// tokens are all computed. Mechanism only; what to run is decided in worker/schedule.h.
+// tokens are all computed. worker/schedule.h decides what runs.
 //
-// Used on the engine's thread only.
+// Used on the engine thread only.
 #pragma once
 
 #include <optional>
@@ -27,8 +27,7 @@ class StepRunner {
   // Both must outlive the runner.
   StepRunner(Model* model, PagePool* pool) : model_(*model), pool_(*pool) {}
 
-  // On success every entry's KV has advanced. On failure nothing has, nor when `layer_done` called the step off
-  // (CANCELLED).
+  // Advances every entry's KV. Advances nothing on failure, or if `layer_done` ended the step (CANCELLED).
   absl::Status Run(std::vector<StepEntry>& entries, const LayerDone& layer_done);
 
  private:

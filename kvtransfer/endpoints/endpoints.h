@@ -24,6 +24,7 @@
 #include "engine/kv/page_hash.h"
 #include "engine/kv/page_pool.h"
 #include "engine/types.h"
+#include "kvtransfer/endpoints/capacity.h"
 #include "kvtransfer/transport.h"
 
 namespace baton {
@@ -38,12 +39,7 @@ struct HandoffIdentity {
 // ------------------------------------------------------------------------------------------------ decode side
 
 struct ReceiverOptions {
-  int max_sequences = 64;   // batch slots: granted, received and local sequences together
-  int max_attempts = 1024;  // open at once, whatever their state
-  int max_queue = 256;      // queued reservations, over all writers
-  int max_bypass = 8;       // younger reservations may pass a waiting one this often, and so may local sequences
-  // Free pages that a grant leaves for growth: one for each sequence granted, received or local, at most this many.
-  int growth_watermark_pages = 8;
+  int max_attempts = 1024;                          // open at once, whatever their state
   absl::Duration hello_timeout = absl::Seconds(3);  // for a new peer's Hello
 };
 
@@ -68,42 +64,34 @@ class HandoffReceiver {
     std::function<void(AttemptKey, Outcome)> on_failed;
     // The writer finished the request itself (Aborted(finished)); everything is released.
     std::function<void(AttemptKey)> on_finished_by_writer;
-    // What local sequences wait for may have changed: pages are in quarantine, or back; Load::queued_first is over. May
-    // be null.
-    std::function<void()> on_wait_changed = nullptr;
   };
 
-  // Listens through `transport`, which it starts. `pool` must be in a region of `transport`.
+  // Listens through `transport`, which it starts. `pool` must be in a region of `transport`. `capacity`, which outlives
+  // the receiver, decides who is granted.
   static absl::StatusOr<std::unique_ptr<HandoffReceiver>> Create(const HandoffIdentity& identity,
                                                                  const ReceiverOptions& options, Transport* transport,
-                                                                 PagePool* pool, Events events);
+                                                                 PagePool* pool, HandoffCapacity* capacity,
+                                                                 Events events);
   virtual ~HandoffReceiver() = default;
 
-  // The router opened the attempt: a writer may reserve for it. ALREADY_EXISTS if it is open, FAILED_PRECONDITION if
-  // the same or a later attempt of this request was open before.
-  virtual absl::Status OpenAttempt(const AttemptKey& key) = 0;
+  // The router opened the attempt of a request that arrived there at `arrival`: a writer may reserve for it.
+  // ALREADY_EXISTS if it is open, FAILED_PRECONDITION if the same or a later attempt of this request was open before.
+  virtual absl::Status OpenAttempt(const AttemptKey& key, absl::Time arrival) = 0;
   // The router has cancelled it, or its sequence left the batch (finished, preempted). Revokes what a writer holds; its
   // pages come back when the writer's fence arrives or the writer is revoked, and are quarantined while it is silent.
   // Idempotent.
   virtual void CloseAttempt(const AttemptKey& key) = 0;
 
-  // Pages became free: queued reservations may be granted now. Fit for PagePool::set_on_free; unhook it when the
-  // transport is gone.
+  // The capacity has decisions to take. Sends the grants before it returns.
   virtual void Poke() = 0;
-  // Sequences in the batch that did not come through this receiver (prefilled locally), and whether one more waits for
-  // the next slot and pages: until it has them nothing is granted, but for the turn of those that wait here.
-  virtual void SetLocalSequences(int sequences, bool next) = 0;
   // Refuses new attempts and new reservations (queued ones stay).
   virtual void StartDraining() = 0;
 
   struct Load {
     int queued = 0;
-    int granted = 0;      // granted and not yet received or aborted
-    int revoking = 0;     // closed or given up, the writer's fence or its end is awaited
-    int received = 0;     // received and not yet closed
-    uint64_t grants = 0;  // so far
-    // A reservation waits that may not be passed once more: no local sequence is to start now.
-    bool queued_first = false;
+    int granted = 0;   // granted and not yet received or aborted
+    int revoking = 0;  // closed or given up, the writer's fence or its end is awaited
+    int received = 0;  // received and not yet closed
   };
   virtual Load load() const = 0;
 };
@@ -178,7 +166,8 @@ class HandoffEndpoints {
  public:
   static absl::StatusOr<std::unique_ptr<HandoffEndpoints>> Create(const HandoffIdentity& identity,
                                                                   const ReceiverOptions& options, Transport* transport,
-                                                                  PagePool* pool, HandoffReceiver::Events events);
+                                                                  PagePool* pool, HandoffCapacity* capacity,
+                                                                  HandoffReceiver::Events events);
   virtual ~HandoffEndpoints() = default;
   virtual HandoffReceiver& receiver() = 0;
   virtual HandoffSender& sender() = 0;

@@ -18,7 +18,7 @@ struct Endpoint {
 absl::StatusOr<Endpoint<HandoffSender>> MakeSender(const HandoffIdentity& identity, const SenderOptions& options,
                                                    Transport* transport, PagePool* pool);
 absl::StatusOr<Endpoint<HandoffReceiver>> MakeReceiver(const HandoffIdentity& identity, const ReceiverOptions& options,
-                                                       Transport* transport, PagePool* pool,
+                                                       Transport* transport, PagePool* pool, HandoffCapacity* capacity,
                                                        HandoffReceiver::Events events);
 
 }  // namespace baton

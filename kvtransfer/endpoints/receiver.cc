@@ -1,7 +1,8 @@
 // The decode side: feeds handoff::Receiver from the transport, the worker and the router, and carries out what it says.
 //
-// One mutex guards all state. Messages are sent under it, so that they leave in the machine's order; callbacks run and
-// pages are given back after it, because both may come back to us.
+// One mutex guards all state. Messages are sent under it, so that they leave in the machine's order. Callbacks run and
+// pages are given back after it, because both may come back to us. The capacity is asked under it: the capacity's lock
+// comes after this mutex, the pool's lock last.
 #include "kvtransfer/handoff/receiver.h"
 
 #include <cstddef>
@@ -28,21 +29,31 @@
 namespace baton {
 namespace {
 
-// A page pool as the machine's page source. Owns the pages of granted and revoking attempts.
-class PoolPages final : public handoff::PageSource {
+// The worker's capacity as the machine's Admission. Owns the pages of granted and revoking attempts.
+class PoolPages final : public handoff::Admission {
  public:
-  explicit PoolPages(PagePool* pool) : pool_(pool) {}
+  explicit PoolPages(HandoffCapacity* capacity) : capacity_(*capacity) {}
 
-  handoff::GrantedPages Allocate(int count, std::span<const PageHash> names, int leave) override {
-    absl::StatusOr<SharedPages> shared = pool_->AllocateShared(names, count, leave);
-    if (!shared.ok()) return {};
-    handoff::GrantedPages granted{.pages = {}, .cached = shared->cached};
-    for (PageRef& page : shared->pages) {
-      granted.pages.push_back(page.id());
-      held_[page.id()].push_back(std::move(page));
-    }
-    return granted;
+  absl::Status Enqueue(Claim claim) override {
+    return capacity_.Enqueue(
+        {.key = claim.key, .arrival = claim.arrival, .pages = claim.pages, .names = std::move(claim.names)});
   }
+  std::vector<Decision> TakeDecisions() override {
+    std::vector<Decision> decisions;
+    for (HandoffCapacity::Decision& decision : capacity_.TakeDecisions()) {
+      if (decision.pages.ok()) {
+        decisions.push_back({decision.key, Keep(*std::move(decision.pages))});
+      } else {
+        decisions.push_back({decision.key, decision.pages.status()});
+      }
+    }
+    return decisions;
+  }
+  void Withdraw(const AttemptKey& key) override {
+    for (PageRef& ref : capacity_.Withdraw(key)) released_.push_back(std::move(ref));
+  }
+  void Hold(const AttemptKey& key, bool hold) override { capacity_.Hold(key, hold); }
+  void Leave(const AttemptKey& key) override { capacity_.Leave(key); }
 
   void Release(std::span<const PageId> pages) override {
     for (PageRef& ref : Take(pages)) released_.push_back(std::move(ref));
@@ -75,7 +86,16 @@ class PoolPages final : public handoff::PageSource {
   }
 
  private:
-  PagePool* const pool_;
+  handoff::GrantedPages Keep(SharedPages shared) {
+    handoff::GrantedPages granted{.pages = {}, .cached = shared.cached};
+    for (PageRef& page : shared.pages) {
+      granted.pages.push_back(page.id());
+      held_[page.id()].push_back(std::move(page));
+    }
+    return granted;
+  }
+
+  HandoffCapacity& capacity_;
   absl::flat_hash_map<PageId, std::vector<PageRef>> held_;  // several of a page that several attempts share
   std::vector<PageRef> released_;
 };
@@ -84,17 +104,13 @@ handoff::ReceiverConfig MachineConfig(const ReceiverOptions& options, const Page
   return {.layers = pool.layout().layers,
           .page_tokens = pool.layout().page_tokens,
           .pages_total = pool.pages_total(),
-          .max_attempts = options.max_attempts,
-          .max_sequences = options.max_sequences,
-          .max_queue = options.max_queue,
-          .max_bypass = options.max_bypass,
-          .growth_watermark_pages = options.growth_watermark_pages};
+          .max_attempts = options.max_attempts};
 }
 
 class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
  public:
   ReceiverEndpoint(const HandoffIdentity& identity, const ReceiverOptions& options, Transport* transport,
-                   PagePool* pool, Events events)
+                   PagePool* pool, HandoffCapacity* capacity, Events events)
       : options_(options),
         transport_(transport),
         layout_(pool->layout()),
@@ -102,7 +118,7 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
         pool_(*pool),
         events_(std::move(events)),
         machine_(MachineConfig(options, *pool)),
-        pages_(pool) {
+        pages_(capacity) {
     self_.worker_id = identity.worker_id;
     self_.epoch = identity.epoch;
     self_.numerics_id = identity.numerics_id;
@@ -117,27 +133,20 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
     pages = pages_.TakeAll();
   }
 
-  absl::Status OpenAttempt(const AttemptKey& key) override {
+  absl::Status OpenAttempt(const AttemptKey& key, absl::Time arrival) override {
     MutexLock lock(mutex_);
-    return machine_.Open(key);
+    return machine_.Open(key, arrival);
   }
 
   void CloseAttempt(const AttemptKey& key) override { Apply(handoff::Receiver::Close{key}); }
-  void Poke() override { Apply(handoff::Receiver::PagesFreed{}); }
-  void SetLocalSequences(int sequences, bool next) override {
-    Apply(handoff::Receiver::LocalSequences{sequences, next});
-  }
+  void Poke() override { Apply(handoff::Receiver::Decided{}); }
   void StartDraining() override { Apply(handoff::Receiver::StartDraining{}); }
 
   Load load() const override {
     MutexLock lock(mutex_);
     const handoff::Receiver::Counts counts = machine_.counts();
-    return {.queued = counts.queued,
-            .granted = counts.granted,
-            .revoking = counts.revoking,
-            .received = counts.received,
-            .grants = grants_,
-            .queued_first = machine_.queued_first()};
+    return {
+        .queued = counts.queued, .granted = counts.granted, .revoking = counts.revoking, .received = counts.received};
   }
 
   void OnPeerAccepted(PeerId peer) override;
@@ -178,7 +187,6 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
   handoff::Receiver machine_ ABSL_GUARDED_BY(mutex_);
   PoolPages pages_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<PeerId, Peer> peers_ ABSL_GUARDED_BY(mutex_);
-  uint64_t grants_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
@@ -193,17 +201,12 @@ void ReceiverEndpoint::Apply(const handoff::Receiver::Event& event) {
 }
 
 void ReceiverEndpoint::ApplyLocked(const handoff::Receiver::Event& event, Effects* effects) {
-  const bool queued_first = machine_.queued_first();
   for (handoff::Receiver::Action& action : machine_.On(event, pages_)) Carry(std::move(action), effects);
   for (PageRef& page : pages_.TakeReleased()) effects->released.push_back(std::move(page));
-  if (queued_first && !machine_.queued_first() && events_.on_wait_changed != nullptr) {
-    effects->callbacks.push_back(events_.on_wait_changed);
-  }
 }
 
 void ReceiverEndpoint::Carry(handoff::Receiver::Action action, Effects* effects) {
   if (auto* send = std::get_if<handoff::Receiver::Send>(&action)) {
-    if (std::holds_alternative<handoff::Granted>(send->message)) ++grants_;
     transport_->Send(send->peer, handoff::Encode(send->message));
   } else if (auto* received = std::get_if<handoff::Receiver::Received>(&action)) {
     // std::function wants its captures copyable.
@@ -224,9 +227,7 @@ void ReceiverEndpoint::Carry(handoff::Receiver::Action action, Effects* effects)
 
 void ReceiverEndpoint::Finish(Effects effects) {
   for (const auto& callback : effects.callbacks) callback();
-  if (effects.released.empty()) return;
   pool_.Release(std::move(effects.released));
-  Poke();
 }
 
 void ReceiverEndpoint::OnPeerAccepted(PeerId peer) {
@@ -303,7 +304,6 @@ void ReceiverEndpoint::OnPeerState(PeerId peer, PeerState state, const absl::Sta
   }
   if (!worker.empty()) LogPeerState(worker, state, why, pool_.counts().quarantined);
   Finish(std::move(effects));
-  if (events_.on_wait_changed != nullptr) events_.on_wait_changed();
 }
 
 bool ReceiverEndpoint::AllowWrite(PeerId peer, StreamId stream, uint64_t offset, uint64_t bytes) {
@@ -321,17 +321,14 @@ bool ReceiverEndpoint::AllowWrite(PeerId peer, StreamId stream, uint64_t offset,
 }  // namespace
 
 absl::StatusOr<Endpoint<HandoffReceiver>> MakeReceiver(const HandoffIdentity& identity, const ReceiverOptions& options,
-                                                       Transport* transport, PagePool* pool,
+                                                       Transport* transport, PagePool* pool, HandoffCapacity* capacity,
                                                        HandoffReceiver::Events events) {
   if (identity.worker_id.empty()) return absl::InvalidArgumentError("worker_id is empty");
-  if (options.max_sequences < 1 || options.max_attempts < 1 || options.max_queue < 1 || options.max_bypass < 0 ||
-      options.growth_watermark_pages < 0) {
+  if (options.max_attempts < 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat("receiver options: max_sequences ", options.max_sequences, ", max_attempts ", options.max_attempts,
-                     ", max_queue ", options.max_queue, " must be positive, max_bypass ", options.max_bypass,
-                     ", growth_watermark_pages ", options.growth_watermark_pages, " not negative"));
+        absl::StrCat("receiver options: max_attempts is ", options.max_attempts, ", expected 1 or more"));
   }
-  auto receiver = std::make_unique<ReceiverEndpoint>(identity, options, transport, pool, std::move(events));
+  auto receiver = std::make_unique<ReceiverEndpoint>(identity, options, transport, pool, capacity, std::move(events));
   ReceiverEndpoint* transport_events = receiver.get();
   return Endpoint<HandoffReceiver>{std::move(receiver), transport_events};
 }
@@ -339,9 +336,9 @@ absl::StatusOr<Endpoint<HandoffReceiver>> MakeReceiver(const HandoffIdentity& id
 absl::StatusOr<std::unique_ptr<HandoffReceiver>> HandoffReceiver::Create(const HandoffIdentity& identity,
                                                                          const ReceiverOptions& options,
                                                                          Transport* transport, PagePool* pool,
-                                                                         Events events) {
+                                                                         HandoffCapacity* capacity, Events events) {
   BATON_ASSIGN_OR_RETURN(Endpoint<HandoffReceiver> receiver,
-                         MakeReceiver(identity, options, transport, pool, std::move(events)));
+                         MakeReceiver(identity, options, transport, pool, capacity, std::move(events)));
   BATON_RETURN_IF_ERROR(transport->Start(receiver.events));
   return std::move(receiver.endpoint);
 }

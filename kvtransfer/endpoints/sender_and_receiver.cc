@@ -46,9 +46,10 @@ class BothEndpoints final : public HandoffEndpoints, public TransportEvents {
 absl::StatusOr<std::unique_ptr<HandoffEndpoints>> HandoffEndpoints::Create(const HandoffIdentity& identity,
                                                                            const ReceiverOptions& options,
                                                                            Transport* transport, PagePool* pool,
+                                                                           HandoffCapacity* capacity,
                                                                            HandoffReceiver::Events events) {
   BATON_ASSIGN_OR_RETURN(Endpoint<HandoffReceiver> receiver,
-                         MakeReceiver(identity, options, transport, pool, std::move(events)));
+                         MakeReceiver(identity, options, transport, pool, capacity, std::move(events)));
   BATON_ASSIGN_OR_RETURN(Endpoint<HandoffSender> sender, MakeSender(identity, SenderOptions{}, transport, pool));
   auto both = std::make_unique<BothEndpoints>(std::move(receiver), std::move(sender));
   BATON_RETURN_IF_ERROR(transport->Start(both.get()));

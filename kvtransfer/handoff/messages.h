@@ -2,7 +2,7 @@
 //
 //   message        from    to        means
 //   Reserve        writer  receiver  pages wanted for a prompt
-//   Queued         back              waits in the receiver's FIFO
+//   Queued         back              waits for pages and a batch slot
 //   Granted        back              destination pages: the writer may put
 //   Refused        back              final: nothing was granted and nothing will be
 //   CancelReserve  writer  receiver  withdraws a reservation that is not granted yet

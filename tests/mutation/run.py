@@ -70,6 +70,14 @@ SUITES = (
         tests=("tests/unit/worker/schedule*_test.cc", "tests/unit/worker/sequence*_test.cc"),
     ),
     Suite(
+        name="admission",
+        library="baton_worker",
+        target="admission_test",
+        sources=("worker/admission/capacity_ledger.cc",),
+        helpers=(),
+        tests=("tests/unit/worker/capacity_ledger_test.cc",),
+    ),
+    Suite(
         name="router",
         library="baton_router",
         target="router_test",

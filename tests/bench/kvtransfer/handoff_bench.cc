@@ -25,6 +25,8 @@
 #include "engine/kv/page_pool.h"
 #include "kvtransfer/endpoints/endpoints.h"
 #include "kvtransfer/ucx/ucx_transport.h"
+#include "worker/admission/capacity_ledger.h"
+#include "worker/admission/reservations.h"
 
 namespace baton {
 namespace {
@@ -75,20 +77,23 @@ struct Pool {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto transport = Need(CreateUcxTransport(Options(path, "127.0.0.1:0")));
   const Pool pool(*transport, scattered);
+  CapacityLedger ledger(pool.pool.get(), {});
+  Reservations reservations(&ledger);
   HandoffReceiver* ready = nullptr;
   int next = 0;  // changed on the I/O thread once that has a peer
   const auto receiver =
-      Need(HandoffReceiver::Create({"decode", 1, kNumerics}, {}, transport.get(), pool.pool.get(),
+      Need(HandoffReceiver::Create({"decode", 1, kNumerics}, {}, transport.get(), pool.pool.get(), &reservations,
                                    {.on_received =
                                         [&](const ReceivedSequence& received) {
                                           ready->CloseAttempt(received.key);
-                                          (void)ready->OpenAttempt(Key(next++));
+                                          (void)ready->OpenAttempt(Key(next++), absl::Now());
                                         },
                                     .on_failed = [](const AttemptKey&, const Outcome&) { std::abort(); },
                                     .on_finished_by_writer = [](const AttemptKey&) {}}));
   ready = receiver.get();
-  pool.pool->set_on_free([&] { ready->Poke(); });
-  while (next < kOpen) (void)receiver->OpenAttempt(Key(next++));
+  ledger.SetHooks({.on_local = nullptr, .on_reservation = [&] { ready->Poke(); }});
+  pool.pool->set_on_free([&] { ledger.OnPagesFree(); });
+  while (next < kOpen) (void)receiver->OpenAttempt(Key(next++), absl::Now());
   const std::string address = transport->address();
   if (write(out, address.data(), address.size()) < 0) std::exit(1);  // NOLINT(concurrency-mt-unsafe)
   while (true) pause();

@@ -25,7 +25,7 @@ class EndpointsTest : public ::testing::Test {
   }
 
   void OpenAndReserve(uint64_t request, int tokens = kTokens) {
-    EXPECT_OK(decode_->receiver().OpenAttempt(Key(request)));
+    EXPECT_OK(decode_->receiver().OpenAttempt(Key(request), absl::Now()));
     prefill_->Reserve(Key(request), decode_->target(), tokens);
   }
   void GetGranted(uint64_t request, int tokens = kTokens) {

@@ -58,9 +58,10 @@ INSTANTIATE_TEST_SUITE_P(AtEveryStage, LostPeerTest,
 TEST_F(EndpointsTest, ASilentWritersPagesAreQuarantinedUntilItReturns) {
   Start();
   GetGranted(1);
+  EXPECT_FALSE(decode_->ledger().Grow(13).ok()) << "4 of 16 pages are granted";
   prefill_->transport().Pause();
   EXPECT_TRUE(Eventually([&] { return decode_->pool().counts().quarantined == 4; }));
-  EXPECT_NE(Decode("wait changed"), "");
+  EXPECT_NE(Decode("local wakes"), "") << "a local sequence may wait in vain";
   prefill_->transport().Resume();
   EXPECT_TRUE(Eventually([&] { return decode_->pool().counts().quarantined == 0; }));
   prefill_->Put(Key(1), kTokens);

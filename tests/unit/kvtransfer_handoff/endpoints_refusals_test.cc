@@ -20,7 +20,7 @@ TEST_F(EndpointsTest, RefusesASecondWorkerOfTheSameNameWhileTheFirstIsAlive) {
   Start();
   GetGranted(1);
   PrefillSide second({.identity = {.worker_id = "prefill", .epoch = 3, .numerics_id = "numerics"}});
-  EXPECT_OK(decode_->receiver().OpenAttempt(Key(2)));
+  EXPECT_OK(decode_->receiver().OpenAttempt(Key(2), absl::Now()));
   second.Reserve(Key(2), decode_->target(), kTokens);
   EXPECT_THAT(second.diary().WaitFor("failed 2"), HasSubstr("another worker with the id prefill is connected"));
   prefill_->Put(Key(1), kTokens);
@@ -43,7 +43,7 @@ TEST_F(EndpointsTest, RefusesAPairOfDifferentNumerics) {
 
 TEST_F(EndpointsTest, RefusesAnotherProcessAtTheTargetsAddress) {
   Start();
-  EXPECT_OK(decode_->receiver().OpenAttempt(Key(1)));
+  EXPECT_OK(decode_->receiver().OpenAttempt(Key(1), absl::Now()));
   HandoffTarget former = decode_->target();
   ++former.epoch;
   prefill_->Reserve(Key(1), former, kTokens);
@@ -185,7 +185,7 @@ TEST_F(EndpointsTest, WritesOutsideOfTheGrantEndTheConnection) {
   for (const Write& write : kWrites) {
     RawPeer peer(decode_->target().address);
     peer.SayHello();
-    EXPECT_OK(decode_->receiver().OpenAttempt(Key(++request)));
+    EXPECT_OK(decode_->receiver().OpenAttempt(Key(++request), absl::Now()));
     peer.Send(handoff::Reserve{Key(request), 1, {}});
     const std::string granted = peer.diary().WaitFor("granted ");
     ASSERT_NE(granted, "");

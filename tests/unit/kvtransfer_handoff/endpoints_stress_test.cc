@@ -21,14 +21,15 @@ constexpr int kHandoffsPerThread = 300;
 
 class EndpointsStressTest : public ::testing::Test {
  protected:
-  EndpointsStressTest() : decode_({.pages = 14, .options = {.max_sequences = 4, .max_queue = 3, .max_bypass = 2}}) {}
+  EndpointsStressTest()
+      : decode_({.pages = 14, .capacity = {.max_sequences = 4, .max_waiting_reservations = 3, .max_bypass = 2}}) {}
 
   // One request's life, cut short or not at a point of the dice's choice. False if somebody waited in vain.
   bool Run(PrefillSide& prefill, std::mt19937& dice, uint64_t request) {
     const AttemptKey key = Key(request);
     const int tokens = 1 + int(dice() % 16);  // one to four pages
     const int fate = int(dice() % 8);
-    EXPECT_OK(decode_.receiver().OpenAttempt(key));
+    EXPECT_OK(decode_.receiver().OpenAttempt(key, absl::Now()));
     prefill.Reserve(key, decode_.target(), tokens);
     if (fate == 0) return Cancel(prefill, key, dice);
     if (fate == 1) decode_.Close(key);
@@ -123,7 +124,7 @@ TEST_F(EndpointsStressTest, WritersThatDieAndComeBack) {
           continue;
         }
         // Dies with a handoff at whatever point it has come to.
-        EXPECT_OK(decode_.receiver().OpenAttempt(Key(request)));
+        EXPECT_OK(decode_.receiver().OpenAttempt(Key(request), absl::Now()));
         prefill->Reserve(Key(request), decode_.target(), 8);
         if (dice() % 2 == 0) {
           prefill->diary().WaitForAny({absl::StrCat("granted ", request), Failed(Key(request))});

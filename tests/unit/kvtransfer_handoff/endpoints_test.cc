@@ -49,20 +49,38 @@ TEST_F(EndpointsTest, QueuesAReservationUntilPagesAreThere) {
   ExpectNothingHeld();
 }
 
-TEST_F(EndpointsTest, LocalSequencesHearWhenItIsNoLongerTheTurnOfReservations) {
-  StartDecode({.pages = 6, .options = {.max_bypass = 1}});
+TEST_F(EndpointsTest, ALocalPromptThatLeavesLetsAReservationInAtOnce) {
+  StartDecode({.capacity = {.max_sequences = 1}});
+  StartPrefill();
+  CapacityLedger& ledger = decode_->ledger();
+  constexpr auto kLocal = CapacityLedger::Claimant::kLocalPrompt;
+  ASSERT_OK(ledger.Enqueue({.claimant = kLocal, .age = {absl::Now(), Key(7)}, .pages = 1, .names = {}}));
+  EXPECT_EQ(ledger.TakeDecisions(kLocal).size(), 1u);
+  OpenAndReserve(1);
+  ASSERT_NE(Prefill("queued 1"), "");
+  ledger.Leave(kLocal, Key(7));
+  EXPECT_EQ(decode_->receiver().load().granted, 1) << "on the thread that left";
+  ASSERT_NE(Prefill("granted 1"), "");
+  prefill_->Abort(Key(1));
+  ExpectNothingHeld();
+}
+
+TEST_F(EndpointsTest, GrantsByTheAgeOfTheRequestNotByTheOrderOfReservations) {
+  StartDecode({.capacity = {.max_sequences = 1}});
   StartPrefill();
   HandOver(1);
-  OpenAndReserve(2);
-  ASSERT_NE(Prefill("queued 2"), "");
-  decode_->receiver().SetLocalSequences(1, /*next=*/true);
-  EXPECT_TRUE(decode_->receiver().load().queued_first);
-  EXPECT_EQ(decode_->diary().Count("wait changed"), 0);
+  const absl::Time now = absl::Now();
+  EXPECT_OK(decode_->receiver().OpenAttempt(Key(2), now));
+  EXPECT_OK(decode_->receiver().OpenAttempt(Key(3), now - absl::Seconds(1)));
+  for (const uint64_t request : {2, 3}) {
+    prefill_->Reserve(Key(request), decode_->target(), kTokens);
+    ASSERT_NE(Prefill(absl::StrCat("queued ", request)), "");
+  }
   decode_->Close(Key(1));
-  ASSERT_NE(Prefill("granted 2"), "");
-  EXPECT_NE(Decode("wait changed"), "");
-  EXPECT_FALSE(decode_->receiver().load().queued_first);
-  prefill_->Abort(Key(2));
+  ASSERT_NE(Prefill("granted 3"), "");
+  EXPECT_EQ(prefill_->diary().Count("granted 2"), 0);
+  decode_->Close(Key(2));
+  prefill_->Abort(Key(3));
   ExpectNothingHeld();
 }
 
@@ -85,7 +103,7 @@ TEST_F(EndpointsTest, RefusalsReachBothSides) {
   EXPECT_THAT(Prefill("failed 1"), HasSubstr("too_large (fault of client)"));
   EXPECT_THAT(Decode("failed 1"), HasSubstr("4 pages"));
   decode_->receiver().StartDraining();
-  EXPECT_TRUE(Fails(decode_->receiver().OpenAttempt(Key(2)), absl::StatusCode::kUnavailable, "draining"));
+  EXPECT_TRUE(Fails(decode_->receiver().OpenAttempt(Key(2), absl::Now()), absl::StatusCode::kUnavailable, "draining"));
   ExpectNothingHeld();
 }
 

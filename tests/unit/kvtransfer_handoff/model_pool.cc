@@ -6,10 +6,10 @@ namespace baton::handoff {
 
 int ModelPool::free_pages() const { return int(std::count(used_.begin(), used_.end(), false)); }
 
-GrantedPages ModelPool::Allocate(int count, std::span<const PageHash> names, int leave) {
+GrantedPages ModelPool::Allocate(int count, std::span<const PageHash> names) {
   if (names.size() != 1 || names[0] != kSharedName) misuse_ = "a reservation's page hashes were lost";
   --count;
-  if (free_pages() < count + leave) return {};
+  if (free_pages() < count) return {};
   std::vector<PageId> pages;
   for (int i = 0; i < kPages && int(pages.size()) < count; ++i) {
     if (used_[size_t(i)]) continue;
@@ -48,6 +48,10 @@ void ModelPool::SetQuarantined(std::span<const PageId> pages, bool quarantined) 
 }
 
 const char* ModelPool::misuse() const { return mutation_ == Mutation::kNone ? misuse_ : nullptr; }
+
+int ModelPool::usable_pages() const {
+  return kPages + 1 - int(std::count(quarantined_.begin(), quarantined_.end(), true));
+}
 
 bool ModelPool::any_quarantined() const { return std::count(quarantined_.begin(), quarantined_.end(), true) > 0; }
 

@@ -1,4 +1,4 @@
-// The explored world's page pool: one page that all prompts share, and three more.
+// The explored world's admission and page pool: one page that all prompts share, and three more.
 #pragma once
 
 #include <array>
@@ -6,20 +6,22 @@
 #include <span>
 #include <utility>
 
+#include "fifo_admission.h"
 #include "kvtransfer/handoff/receiver.h"
 #include "mutation.h"
 
 namespace baton::handoff {
 
-constexpr int kPages = 3;  // but for the shared one
+constexpr int kModelMaxWaiting = 4;  // claims
+constexpr int kPages = 3;            // but for the shared one
 constexpr PageId kSharedPage{kPages};
 constexpr PageHash kSharedName = {1};
 
 // Which pages are free. Notes misuse instead of failing, so that the explorer can report how it came about.
-class ModelPool final : public PageSource {
+class ModelPool final : public FifoAdmission {
  public:
+  ModelPool() : FifoAdmission(kModelMaxWaiting) {}
   int free_pages() const;
-  GrantedPages Allocate(int count, std::span<const PageHash> names, int leave) override;
   void Release(std::span<const PageId> pages) override;
   void SetQuarantined(std::span<const PageId> pages, bool quarantined) override;
 
@@ -32,8 +34,13 @@ class ModelPool final : public PageSource {
 
   template <typename H>
   friend H AbslHashValue(H h, const ModelPool& pool) {
-    return H::combine(std::move(h), pool.used_, pool.quarantined_, pool.holders_);
+    return H::combine(std::move(h), static_cast<const FifoAdmission&>(pool), pool.used_, pool.quarantined_,
+                      pool.holders_);
   }
+
+ protected:
+  GrantedPages Allocate(int count, std::span<const PageHash> names) override;
+  int usable_pages() const override;
 
  private:
   std::array<bool, kPages> used_{};

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "fifo_admission.h"
 #include "kvtransfer/handoff/receiver.h"
 #include "tests/status_matchers.h"
 
@@ -21,25 +23,12 @@ inline constexpr PeerId kBob{2};
 
 inline AttemptKey Key(uint64_t request, uint32_t attempt = 1) { return {.request = {0, request}, .attempt = attempt}; }
 
-class FakePages final : public PageSource {
+inline constexpr int kMaxWaiting = 4;
+
+class FakePages final : public FifoAdmission {
  public:
-  explicit FakePages(int total) : total_(total) {}
+  explicit FakePages(int total) : FifoAdmission(kMaxWaiting), total_(total) {}
   int free_pages() const { return total_ - int(used_.size()); }
-  GrantedPages Allocate(int count, std::span<const PageHash> names, int leave) override {
-    GrantedPages granted;
-    for (const PageHash& name : names) {
-      if (!cached_.contains(name)) break;
-      granted.pages.push_back(cached_.at(name));
-    }
-    granted.cached = int(granted.pages.size());
-    EXPECT_LT(granted.cached, count);
-    if (free_pages() < count - granted.cached + leave) return {};
-    for (uint32_t i = 0; int(granted.pages.size()) < count; ++i) {
-      if (used_.insert(i).second) granted.pages.push_back(PageId{i});
-    }
-    shared_ += granted.cached;
-    return granted;
-  }
   void Release(std::span<const PageId> pages) override {
     for (PageId page : pages) {
       if (IsCached(page)) {
@@ -64,6 +53,24 @@ class FakePages final : public PageSource {
   int shared() const { return shared_; }  // how often cached pages are held
   // `page`, which is not of `total`, holds what `name` says.
   void SetCached(const PageHash& name, PageId page) { cached_[name] = page; }
+
+ protected:
+  GrantedPages Allocate(int count, std::span<const PageHash> names) override {
+    GrantedPages granted;
+    for (const PageHash& name : names) {
+      if (!cached_.contains(name)) break;
+      granted.pages.push_back(cached_.at(name));
+    }
+    granted.cached = int(granted.pages.size());
+    EXPECT_LT(granted.cached, count);
+    if (free_pages() < count - granted.cached) return {};
+    for (uint32_t i = 0; int(granted.pages.size()) < count; ++i) {
+      if (used_.insert(i).second) granted.pages.push_back(PageId{i});
+    }
+    shared_ += granted.cached;
+    return granted;
+  }
+  int usable_pages() const override { return total_ - quarantined(); }
 
  private:
   bool IsCached(PageId page) const {
@@ -110,10 +117,6 @@ class ReceiverTest : public ::testing::Test {
     config.page_tokens = 1;
     config.pages_total = 10;
     config.max_attempts = 100;
-    config.max_sequences = 100;
-    config.max_queue = 4;
-    config.max_bypass = 2;
-    config.growth_watermark_pages = 0;
     return config;
   }
 
@@ -131,7 +134,7 @@ class ReceiverTest : public ::testing::Test {
   std::vector<std::string> From(PeerId peer, Message message) { return On(Receiver::From{peer, std::move(message)}); }
   // Opens attempt 1 of the request and reserves for it.
   std::vector<std::string> Reserving(PeerId peer, uint64_t request, int tokens) {
-    EXPECT_OK(receiver_.Open(Key(request)));
+    EXPECT_OK(receiver_.Open(Key(request), absl::Time()));
     return From(peer, Reserve{Key(request), tokens, {}});
   }
   std::vector<std::string> Silent(PeerId peer) { return On(Receiver::PeerChanged{peer, PeerState::kSilent, {}}); }

@@ -1,8 +1,8 @@
-// Who is granted pages and a slot, and when.
+// What a receiver claims of its Admission, and how it carries out the decisions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "receiver_fixture.h"
 
 namespace baton::handoff {
@@ -11,162 +11,90 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-TEST_F(ReceiverTest, NobodyWaitsForWhatASilentPeersGrantShares) {
-  pages_.SetCached({'a'}, PageId{20});
-  ASSERT_OK(receiver_.Open(Key(1)));
-  From(kAnn, Reserve{Key(1), 3, {{'a'}}});  // 4 pages, of which 1 is shared
-  Silent(kAnn);
-  EXPECT_THAT(Reserving(kBob, 2, 6), ElementsAre("2:Refused(quarantined)", "2:failed"));
+constexpr absl::Time kArrival = absl::FromUnixSeconds(7);
+
+TEST_F(ReceiverTest, ClaimsThePagesOfThePromptAndOneMoreAtTheRequestsAge) {
+  Reserving(kBob, 1, 9);  // all pages
+  ASSERT_OK(receiver_.Open(Key(2), kArrival));
+  EXPECT_THAT(From(kAnn, Reserve{Key(2), 3, {{'a'}, {'b'}}}), ElementsAre("2:Queued"));
+  EXPECT_EQ(pages_.last_claim().key, Key(2));
+  EXPECT_EQ(pages_.last_claim().arrival, kArrival);
+  EXPECT_EQ(pages_.last_claim().pages, 4);
+  EXPECT_THAT(pages_.last_claim().names, ElementsAre(PageHash{'a'}, PageHash{'b'}));
 }
 
-TEST_F(ReceiverTest, ServesWritersInOrderOfArrival) {
+TEST_F(ReceiverTest, GrantsAfterWhateverEventWhatIsDecidedThen) {
   Reserving(kAnn, 1, 8);
   EXPECT_THAT(Reserving(kBob, 2, 8), ElementsAre("2:Queued"));
   EXPECT_THAT(Reserving(kAnn, 3, 8), ElementsAre("3:Queued"));
+  EXPECT_THAT(On(Receiver::Decided{}), IsEmpty());
   EXPECT_THAT(From(kAnn, Aborted{Key(1), Cause::kFinished}), ElementsAre("1:finished", "2:Granted"));
   EXPECT_THAT(From(kBob, Aborted{Key(2), Cause::kCancelled}), ElementsAre("2:failed", "3:Granted"));
 }
 
-TEST_F(ReceiverTest, PassesOneThatWaitsMaxBypassTimesAndNotOnceMore) {
-  Reserving(kAnn, 1, 2);                                         // 3 pages, 7 left
-  EXPECT_THAT(Reserving(kAnn, 2, 8), ElementsAre("2:Queued"));   // 9 pages
-  EXPECT_THAT(Reserving(kBob, 3, 1), ElementsAre("3:Granted"));  // passes once
-  EXPECT_THAT(Reserving(kBob, 4, 1), ElementsAre("4:Granted"));  // passes twice
-  EXPECT_THAT(Reserving(kBob, 5, 1), ElementsAre("5:Queued"));   // 3 pages are free, but no more
-  EXPECT_THAT(From(kBob, Aborted{Key(3), Cause::kCancelled}), ElementsAre("3:failed"));
-  EXPECT_THAT(From(kBob, Aborted{Key(4), Cause::kCancelled}), ElementsAre("4:failed"));
-  EXPECT_THAT(From(kAnn, Aborted{Key(1), Cause::kCancelled}), ElementsAre("1:failed", "2:Granted"));
-  EXPECT_THAT(From(kAnn, Aborted{Key(2), Cause::kCancelled}), ElementsAre("2:failed", "5:Granted"));
-}
-
-TEST_F(ReceiverTest, EveryReservationThatIsPassedCountsIt) {
-  Reserving(kAnn, 1, 2);                                         // 3 pages, 7 left
-  EXPECT_THAT(Reserving(kAnn, 2, 8), ElementsAre("2:Queued"));   // 9 pages
-  EXPECT_THAT(Reserving(kAnn, 3, 8), ElementsAre("3:Queued"));   // 9 pages
-  EXPECT_THAT(Reserving(kBob, 4, 1), ElementsAre("4:Granted"));  // passes both
-  EXPECT_THAT(Reserving(kBob, 5, 1), ElementsAre("5:Granted"));
-  EXPECT_THAT(On(Receiver::Close{Key(2)}), ElementsAre("2:Refused(revoked)"));
-  EXPECT_THAT(Reserving(kBob, 6, 1), ElementsAre("6:Queued")) << "3 was passed twice as well";
-}
-
-TEST_F(ReceiverTest, NobodyIsPassedByThoseThatComeInTheirOrder) {
-  ReceiverConfig config = Config();
-  config.max_bypass = 1;
-  receiver_ = Receiver(config);
-  SetUp();
-  Reserving(kAnn, 1, 9);
-  Reserving(kAnn, 2, 1);
-  Reserving(kBob, 3, 1);
-  EXPECT_THAT(From(kAnn, Aborted{Key(1), Cause::kFinished}), ElementsAre("1:finished", "2:Granted", "3:Granted"));
-}
-
-TEST_F(ReceiverTest, AWriterThatReturnsWithManyPassesNobodyMoreOftenThanThat) {
-  Reserving(kAnn, 1, 2);                                        // 3 pages
-  Reserving(kAnn, 2, 6);                                        // 7 pages: none is left
-  EXPECT_THAT(Reserving(kAnn, 3, 8), ElementsAre("3:Queued"));  // 9 pages
-  for (uint64_t request = 4; request < 7; ++request) Reserving(kBob, request, 1);
-  Silent(kBob);
-  EXPECT_THAT(From(kAnn, Aborted{Key(2), Cause::kFinished}), ElementsAre("2:finished"));
-  EXPECT_THAT(Alive(kBob), ElementsAre("4:Granted", "5:Granted")) << "6 would fit, but passes 3 once more";
-  EXPECT_THAT(On(Receiver::PagesFreed{}), IsEmpty());
-}
-
-TEST_F(ReceiverTest, GrantsNeedABatchSlot) {
-  ReceiverConfig config = Config();
-  config.max_sequences = 2;
-  receiver_ = Receiver(config);
-  SetUp();
-  On(Receiver::LocalSequences{1});
+TEST_F(ReceiverTest, ASlotIsHeldWhileGrantedAndWhileReceived) {
   Reserving(kAnn, 1, 1);
   const Granted grant = LastGrant();
-  EXPECT_THAT(Reserving(kAnn, 2, 1), ElementsAre("2:Queued"));
-  EXPECT_THAT(From(kAnn, CommitOf(grant)), ElementsAre("1:Committed", "1:received")) << "it keeps its slot";
-  EXPECT_THAT(On(Receiver::LocalSequences{0}), ElementsAre("2:Granted"));
-  EXPECT_THAT(Reserving(kAnn, 3, 1), ElementsAre("3:Queued"));
-  EXPECT_THAT(Reserving(kAnn, 4, 1), ElementsAre("4:Queued"));
-  EXPECT_THAT(On(Receiver::Close{Key(1)}), ElementsAre("3:Granted")) << "one slot, one grant";
+  EXPECT_EQ(pages_.slots(), 1);
+  From(kAnn, CommitOf(grant));
+  EXPECT_EQ(pages_.slots(), 1) << "the sequence runs";
+  On(Receiver::Close{Key(1)});
+  EXPECT_EQ(pages_.slots(), 0);
 }
 
-TEST_F(ReceiverTest, NothingIsGrantedBeforeALocalSequenceThatIsNext) {
-  On(Receiver::LocalSequences{.count = 0, .next = true});
-  EXPECT_THAT(Reserving(kAnn, 1, 1), ElementsAre("1:Queued"));
-  EXPECT_THAT(On(Receiver::PagesFreed{}), IsEmpty());
-  EXPECT_THAT(On(Receiver::LocalSequences{.count = 1, .next = false}), ElementsAre("1:Granted"));
+TEST_F(ReceiverTest, ARevokedGrantHoldsItsPagesAndNoSlot) {
+  Reserving(kAnn, 1, 2);
+  On(Receiver::Close{Key(1)});
+  EXPECT_EQ(pages_.slots(), 0);
+  EXPECT_EQ(pages_.free_pages(), 7);
+  From(kAnn, Aborted{Key(1), Cause::kRevoked});
+  EXPECT_EQ(pages_.slots(), 0) << "left once";
+  EXPECT_EQ(pages_.free_pages(), 10);
 }
 
-TEST_F(ReceiverTest, AReservationIsPassedAFewTimesByWhatever) {
-  Reserving(kBob, 1, 2);                                        // 3 pages
-  EXPECT_THAT(Reserving(kAnn, 2, 7), ElementsAre("2:Queued"));  // 8 pages
-  On(Receiver::LocalSequences{.count = 1, .next = false});
-  EXPECT_FALSE(receiver_.queued_first());
-  EXPECT_THAT(Reserving(kBob, 3, 1), ElementsAre("3:Granted"));  // max_bypass is 2
-  EXPECT_TRUE(receiver_.queued_first());
-  EXPECT_THAT(Reserving(kBob, 4, 1), ElementsAre("4:Queued"));
+TEST_F(ReceiverTest, EveryEndOfAGrantGivesItsSlotBack) {
+  Reserving(kAnn, 1, 1);
+  From(kAnn, Aborted{Key(1), Cause::kCancelled});
+  EXPECT_EQ(pages_.slots(), 0) << "aborted";
+  Reserving(kAnn, 2, 1);
+  Commit wrong = CommitOf(LastGrant());
+  ++wrong.tag;
+  From(kAnn, wrong);
+  EXPECT_EQ(pages_.slots(), 0) << "not what was granted";
+  Reserving(kBob, 3, 1);
+  On(Receiver::PeerChanged{kBob, PeerState::kGivenUp, absl::UnavailableError("not heard")});
+  EXPECT_EQ(pages_.slots(), 0) << "given up";
+  Reserving(kAnn, 4, 1);
+  Revoked(kAnn);
+  EXPECT_EQ(pages_.slots(), 0) << "writer lost";
 }
 
-TEST_F(ReceiverTest, HowOftenAReservationWasPassedEndsWithIt) {
-  Reserving(kBob, 1, 2);
-  Reserving(kAnn, 2, 7);
-  On(Receiver::LocalSequences{.count = 2, .next = false});
-  EXPECT_TRUE(receiver_.queued_first());
-  On(Receiver::Close{Key(2)});
-  EXPECT_FALSE(receiver_.queued_first());
-  EXPECT_THAT(Reserving(kAnn, 3, 7), ElementsAre("3:Queued"));
-  EXPECT_FALSE(receiver_.queued_first()) << "nothing has passed this one";
-}
-
-TEST_F(ReceiverTest, OnlyTheReservationThatMayNotBePassedComesBeforeALocalSequence) {
+TEST_F(ReceiverTest, EveryEndOfAReservationThatWaitsWithdrawsItsClaim) {
   Reserving(kBob, 1, 9);  // all pages
-  for (uint64_t request = 2; request < 6; ++request) Reserving(kAnn, request, 1);
-  On(Receiver::LocalSequences{.count = 2, .next = true});
-  EXPECT_TRUE(receiver_.queued_first());
-  EXPECT_THAT(From(kBob, Aborted{Key(1), Cause::kFinished}), ElementsAre("1:finished", "2:Granted"));
-  EXPECT_FALSE(receiver_.queued_first());
-  EXPECT_THAT(On(Receiver::LocalSequences{.count = 3, .next = false}),
-              ElementsAre("3:Granted", "4:Granted", "5:Granted"));
-}
-
-TEST_F(ReceiverTest, LocalSequencesMayNotPassAReservationForEver) {
-  Reserving(kBob, 1, 2);                                        // 3 pages
-  EXPECT_THAT(Reserving(kAnn, 2, 7), ElementsAre("2:Queued"));  // 8 pages
-  On(Receiver::LocalSequences{.count = 1, .next = true});
-  EXPECT_FALSE(receiver_.queued_first());
-  On(Receiver::LocalSequences{.count = 0, .next = true});  // it ended
-  EXPECT_FALSE(receiver_.queued_first());
-  On(Receiver::LocalSequences{.count = 1, .next = true});  // max_bypass is 2
-  EXPECT_TRUE(receiver_.queued_first());
-  Silent(kAnn);
-  EXPECT_FALSE(receiver_.queued_first()) << "nobody waits for one that is silent";
-  Alive(kAnn);
-  EXPECT_THAT(From(kBob, Aborted{Key(1), Cause::kFinished}), ElementsAre("1:finished", "2:Granted"));
-  EXPECT_FALSE(receiver_.queued_first());
-}
-
-TEST_F(ReceiverTest, GrantsLeaveAPagePerSequenceToGrowInto) {
-  ReceiverConfig config = Config();
-  config.growth_watermark_pages = 2;
-  receiver_ = Receiver(config);
-  SetUp();
-  EXPECT_THAT(Reserving(kAnn, 1, 2), ElementsAre("1:Granted")) << "7 pages stay";
-  EXPECT_THAT(Reserving(kAnn, 2, 6), ElementsAre("2:Queued")) << "7 pages are free, but one sequence needs one";
+  Reserving(kAnn, 2, 1);
   EXPECT_THAT(From(kAnn, CancelReserve{Key(2)}), ElementsAre("2:failed"));
-  EXPECT_THAT(Reserving(kAnn, 3, 5), ElementsAre("3:Granted"));
+  EXPECT_EQ(pages_.waiting(), 0);
+  Reserving(kAnn, 3, 1);
+  EXPECT_THAT(On(Receiver::Close{Key(3)}), ElementsAre("3:Refused(revoked)"));
+  EXPECT_EQ(pages_.waiting(), 0);
+  Reserving(kAnn, 4, 1);
+  EXPECT_THAT(From(kAnn, Aborted{Key(4), Cause::kFinished}), ElementsAre("4:finished"));
+  EXPECT_EQ(pages_.waiting(), 0);
+  Reserving(kAnn, 5, 1);
+  EXPECT_THAT(Revoked(kAnn), ElementsAre("5:failed"));
+  EXPECT_EQ(pages_.waiting(), 0);
 }
 
-TEST_F(ReceiverTest, AnEmptyWorkerTakesThePromptThatJustFits) {
-  ReceiverConfig config = Config();
-  config.growth_watermark_pages = 8;
-  receiver_ = Receiver(config);
-  SetUp();
-  EXPECT_THAT(Reserving(kAnn, 1, 9), ElementsAre("1:Granted"));
-  EXPECT_THAT(Reserving(kAnn, 2, 10), ElementsAre("2:Refused(too_large)", "2:failed"));
-}
-
-TEST_F(ReceiverTest, RefusesBeyondItsQueue) {
+TEST_F(ReceiverTest, RefusesMoreThanMayWait) {
   Reserving(kAnn, 1, 9);
-  for (uint64_t request = 2; request < 6; ++request) Reserving(kAnn, request, 1);
-  EXPECT_THAT(Reserving(kBob, 6, 1), ElementsAre("6:Refused(overloaded)", "6:failed"));
-  EXPECT_EQ(receiver_.counts().queued, 4);
+  for (uint64_t request = 2; request < 2 + kMaxWaiting; ++request) Reserving(kAnn, request, 1);
+  EXPECT_THAT(Reserving(kBob, 9, 1), ElementsAre("9:Refused(overloaded)", "9:failed"));
+  EXPECT_EQ(receiver_.counts().queued, kMaxWaiting);
+}
+
+TEST_F(ReceiverTest, RefusesAPromptThatIsLargerThanThePool) {
+  EXPECT_THAT(Reserving(kAnn, 1, 10), ElementsAre("1:Refused(too_large)", "1:failed"));
+  EXPECT_THAT(Reserving(kAnn, 2, 9), ElementsAre("2:Granted")) << "10 pages";
 }
 
 TEST_F(ReceiverTest, ARevokedPeerLeavesTheQueue) {
@@ -176,22 +104,56 @@ TEST_F(ReceiverTest, ARevokedPeerLeavesTheQueue) {
   EXPECT_THAT(Revoked(kAnn), ElementsAre("1:failed", "2:failed", "3:Granted"));
 }
 
-TEST_F(ReceiverTest, NobodyWaitsForPagesInQuarantine) {
+TEST_F(ReceiverTest, CarriesOutARefusalBecauseOfQuarantine) {
   Reserving(kAnn, 1, 4);
   Reserving(kBob, 2, 8);
   EXPECT_THAT(Silent(kAnn), ElementsAre("2:Refused(quarantined)", "2:failed"));
-  EXPECT_THAT(Reserving(kBob, 3, 4), ElementsAre("3:Granted"));
+  EXPECT_THAT(Reserving(kBob, 3, 8), ElementsAre("3:Refused(quarantined)", "3:failed")) << "never queued";
+  EXPECT_THAT(Reserving(kBob, 4, 4), ElementsAre("4:Granted"));
 }
 
-TEST_F(ReceiverTest, ASilentPeersReservationNeitherAdvancesNorHoldsOthersUp) {
+TEST_F(ReceiverTest, ASilentPeersReservationIsOnHoldUntilThePeerIsHeard) {
   Reserving(kBob, 1, 8);
   Reserving(kAnn, 2, 1);
   Silent(kAnn);
   EXPECT_THAT(From(kBob, Aborted{Key(1), Cause::kFinished}), ElementsAre("1:finished"));
-  for (uint64_t request = 3; request < 7; ++request) {
-    EXPECT_THAT(Reserving(kBob, request, 1), ElementsAre(absl::StrCat(request, ":Granted")));
-  }
+  EXPECT_THAT(Reserving(kBob, 3, 1), ElementsAre("3:Granted"));
   EXPECT_THAT(Alive(kAnn), ElementsAre("2:Granted"));
+}
+
+// An Admission that decided before it heard of the hold, as another thread may.
+class HastyPages final : public FifoAdmission {
+ public:
+  HastyPages() : FifoAdmission(kMaxWaiting) {}
+  void Hold(const AttemptKey&, bool) override {}
+  void Release(std::span<const PageId>) override {}
+  void SetQuarantined(std::span<const PageId> pages, bool quarantined) override {
+    quarantined_ += quarantined ? int(pages.size()) : -int(pages.size());
+  }
+  int quarantined() const { return quarantined_; }
+  bool full = true;
+
+ protected:
+  GrantedPages Allocate(int, std::span<const PageHash>) override {
+    if (full) return {};
+    return {.pages = {PageId{1}, PageId{2}, PageId{3}}, .cached = 1};
+  }
+  int usable_pages() const override { return 10; }
+
+ private:
+  int quarantined_ = 0;
+};
+
+TEST_F(ReceiverTest, AGrantToAWriterThatHasFallenSilentIsInQuarantine) {
+  HastyPages pages;
+  ASSERT_OK(receiver_.Open(Key(1), kArrival));
+  receiver_.On(Receiver::From{kAnn, Reserve{Key(1), 2, {{'a'}}}}, pages);
+  pages.full = false;
+  receiver_.On(Receiver::PeerChanged{kAnn, PeerState::kSilent, {}}, pages);
+  EXPECT_EQ(receiver_.counts().granted, 1);
+  EXPECT_EQ(pages.quarantined(), 2) << "all but the shared page";
+  receiver_.On(Receiver::PeerChanged{kAnn, PeerState::kAlive, {}}, pages);
+  EXPECT_EQ(pages.quarantined(), 0);
 }
 
 }  // namespace

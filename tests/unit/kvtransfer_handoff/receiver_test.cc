@@ -21,7 +21,7 @@ using ::testing::IsEmpty;
 TEST_F(ReceiverTest, PagesThatAreHereAlreadyAreNeitherWantedNorWritable) {
   pages_.SetCached({'a'}, PageId{20});
   pages_.SetCached({'b'}, PageId{21});
-  ASSERT_OK(receiver_.Open(Key(1)));
+  ASSERT_OK(receiver_.Open(Key(1), absl::Time()));
   EXPECT_THAT(From(kAnn, Reserve{Key(1), 4, {{'a'}, {'b'}, {'x'}}}), ElementsAre("1:Granted"));
   const Granted grant = LastGrant();
   ASSERT_EQ(grant.pages.size(), 4u);
@@ -39,7 +39,7 @@ TEST_F(ReceiverTest, PagesThatAreHereAlreadyAreNeitherWantedNorWritable) {
 
 TEST_F(ReceiverTest, MoreHashesThanFullPagesAreNotBelieved) {
   for (const uint8_t name : {1, 2, 3}) pages_.SetCached({name}, PageId{uint32_t{20} + name});
-  ASSERT_OK(receiver_.Open(Key(1)));
+  ASSERT_OK(receiver_.Open(Key(1), absl::Time()));
   EXPECT_THAT(From(kAnn, Reserve{Key(1), 2, {{1}, {2}, {3}}}), ElementsAre("1:Granted"));
   const Granted grant = LastGrant();
   EXPECT_EQ(grant.pages.size(), 2u);
@@ -50,7 +50,7 @@ TEST_F(ReceiverTest, MoreHashesThanFullPagesAreNotBelieved) {
 
 TEST_F(ReceiverTest, ARevokedGrantLetsGoOfWhatIsSharedAtOnce) {
   pages_.SetCached({'a'}, PageId{20});
-  ASSERT_OK(receiver_.Open(Key(1)));
+  ASSERT_OK(receiver_.Open(Key(1), absl::Time()));
   From(kAnn, Reserve{Key(1), 3, {{'a'}}});
   EXPECT_EQ(pages_.shared(), 1);
   Silent(kAnn);
@@ -63,7 +63,7 @@ TEST_F(ReceiverTest, ARevokedGrantLetsGoOfWhatIsSharedAtOnce) {
 
 TEST_F(ReceiverTest, AGrantWhosePeerIsGivenUpLetsGoOfWhatIsShared) {
   pages_.SetCached({'a'}, PageId{20});
-  ASSERT_OK(receiver_.Open(Key(1)));
+  ASSERT_OK(receiver_.Open(Key(1), absl::Time()));
   From(kAnn, Reserve{Key(1), 3, {{'a'}}});
   EXPECT_THAT(On(Receiver::PeerChanged{kAnn, PeerState::kGivenUp, absl::UnavailableError("not heard")}),
               ElementsAre("1:failed"));
@@ -73,7 +73,7 @@ TEST_F(ReceiverTest, AGrantWhosePeerIsGivenUpLetsGoOfWhatIsShared) {
 
 TEST_F(ReceiverTest, APromptThatIsHereAlreadyNeedsNoPut) {
   pages_.SetCached({'a'}, PageId{20});
-  ASSERT_OK(receiver_.Open(Key(1)));
+  ASSERT_OK(receiver_.Open(Key(1), absl::Time()));
   EXPECT_THAT(From(kAnn, Reserve{Key(1), 1, {{'a'}}}), ElementsAre("1:Granted"));
   const Granted grant = LastGrant();
   EXPECT_THAT(grant.wanted, IsEmpty());
@@ -113,21 +113,25 @@ TEST_F(ReceiverTest, AllowsWritesOnlyToTheGrantedPeerStreamAndPages) {
 }
 
 // Gives out pages in an order of its own.
-class UnorderedPages final : public PageSource {
+class UnorderedPages final : public FifoAdmission {
  public:
-  GrantedPages Allocate(int count, std::span<const PageHash>, int) override {
+  UnorderedPages() : FifoAdmission(kMaxWaiting) {}
+  void Release(std::span<const PageId>) override {}
+  void SetQuarantined(std::span<const PageId>, bool) override {}
+
+ protected:
+  GrantedPages Allocate(int count, std::span<const PageHash>) override {
     GrantedPages granted;
     for (const uint32_t page : {7, 2, 6, 3}) granted.pages.push_back(PageId{page});
     EXPECT_EQ(granted.pages.size(), size_t(count));
     return granted;
   }
-  void Release(std::span<const PageId>) override {}
-  void SetQuarantined(std::span<const PageId>, bool) override {}
+  int usable_pages() const override { return 10; }
 };
 
 TEST_F(ReceiverTest, AllowsWritesToGrantedPagesInWhateverOrderTheyCome) {
   UnorderedPages pages;
-  ASSERT_OK(receiver_.Open(Key(1)));
+  ASSERT_OK(receiver_.Open(Key(1), absl::Time()));
   receiver_.On(Receiver::From{kAnn, Reserve{Key(1), 3, {}}}, pages);
   const StreamId stream = StreamOf(Key(1));
   for (const uint32_t page : {2, 6, 7}) EXPECT_TRUE(receiver_.MayWrite(kAnn, stream, page, 1)) << page;
@@ -137,8 +141,8 @@ TEST_F(ReceiverTest, AllowsWritesToGrantedPagesInWhateverOrderTheyCome) {
 }
 
 TEST_F(ReceiverTest, CountsAttemptsByTheirState) {
-  ASSERT_OK(receiver_.Open(Key(1)));
-  ASSERT_OK(receiver_.Open(Key(2)));
+  ASSERT_OK(receiver_.Open(Key(1), absl::Time()));
+  ASSERT_OK(receiver_.Open(Key(2), absl::Time()));
   Reserving(kAnn, 3, 1);
   From(kAnn, CommitOf(LastGrant()));
   Reserving(kAnn, 4, 1);
@@ -156,31 +160,31 @@ TEST_F(ReceiverTest, RefusesPromptsOfAbsurdLength) {
 
 TEST_F(ReceiverTest, RefusesAttemptsThatAreNotOpen) {
   EXPECT_THAT(From(kAnn, Reserve{Key(1), 1, {}}), ElementsAre("1:Refused(unknown_attempt)"));
-  EXPECT_OK(receiver_.Open(Key(2)));
+  EXPECT_OK(receiver_.Open(Key(2), absl::Time()));
   On(Receiver::Close{Key(2)});
   EXPECT_THAT(From(kAnn, Reserve{Key(2), 1, {}}), ElementsAre("2:Refused(unknown_attempt)"));
 }
 
 TEST_F(ReceiverTest, OpensEachAttemptOnceAndNeverAnOlderOne) {
-  EXPECT_OK(receiver_.Open(Key(1, 2)));
-  EXPECT_TRUE(Fails(receiver_.Open(Key(1, 2)), absl::StatusCode::kAlreadyExists, "is open"));
-  EXPECT_TRUE(Fails(receiver_.Open(Key(1, 1)), absl::StatusCode::kFailedPrecondition, "later"));
+  EXPECT_OK(receiver_.Open(Key(1, 2), absl::Time()));
+  EXPECT_TRUE(Fails(receiver_.Open(Key(1, 2), absl::Time()), absl::StatusCode::kAlreadyExists, "is open"));
+  EXPECT_TRUE(Fails(receiver_.Open(Key(1, 1), absl::Time()), absl::StatusCode::kFailedPrecondition, "later"));
   On(Receiver::Close{Key(1, 2)});
-  EXPECT_TRUE(Fails(receiver_.Open(Key(1, 2)), absl::StatusCode::kFailedPrecondition, "later"));
-  EXPECT_OK(receiver_.Open(Key(1, 3)));
+  EXPECT_TRUE(Fails(receiver_.Open(Key(1, 2), absl::Time()), absl::StatusCode::kFailedPrecondition, "later"));
+  EXPECT_OK(receiver_.Open(Key(1, 3), absl::Time()));
 }
 
 TEST_F(ReceiverTest, BoundsOpenAttempts) {
-  for (uint64_t request = 0; request < 100; ++request) EXPECT_OK(receiver_.Open(Key(request)));
-  EXPECT_TRUE(Fails(receiver_.Open(Key(100)), absl::StatusCode::kResourceExhausted, "100"));
+  for (uint64_t request = 0; request < 100; ++request) EXPECT_OK(receiver_.Open(Key(request), absl::Time()));
+  EXPECT_TRUE(Fails(receiver_.Open(Key(100), absl::Time()), absl::StatusCode::kResourceExhausted, "100"));
 }
 
 TEST_F(ReceiverTest, DrainingRefusesNewWorkAndKeepsWhatWaits) {
   Reserving(kAnn, 1, 8);
   Reserving(kAnn, 2, 8);
-  EXPECT_OK(receiver_.Open(Key(3)));
+  EXPECT_OK(receiver_.Open(Key(3), absl::Time()));
   On(Receiver::StartDraining{});
-  EXPECT_TRUE(Fails(receiver_.Open(Key(4)), absl::StatusCode::kUnavailable, "draining"));
+  EXPECT_TRUE(Fails(receiver_.Open(Key(4), absl::Time()), absl::StatusCode::kUnavailable, "draining"));
   EXPECT_THAT(From(kBob, Reserve{Key(3), 1, {}}), ElementsAre("3:Refused(draining)", "3:failed"));
   EXPECT_THAT(From(kAnn, Aborted{Key(1), Cause::kFinished}), ElementsAre("1:finished", "2:Granted"));
 }
@@ -292,7 +296,7 @@ TEST_F(ReceiverTest, EachWayToLoseAnAttemptHasItsOutcome) {
   const std::vector<Case> cases = {
       {"draining",
        [&] {
-         EXPECT_OK(receiver_.Open(Key(1)));
+         EXPECT_OK(receiver_.Open(Key(1), absl::Time()));
          On(Receiver::StartDraining{});
          From(kAnn, Reserve{Key(1), 1, {}});
        },

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "fifo_admission.h"
 #include "kvtransfer/handoff/receiver.h"
 #include "kvtransfer/handoff/writer.h"
 
@@ -196,24 +197,32 @@ constexpr AttemptKey kOtherKey{.request = {3, 4}, .attempt = 1};
 constexpr int kPages = 2;                       // of kTokens, put by the writer
 constexpr int kOthersTokens = 8 * kPageTokens;  // 9 pages, with that to grow into
 constexpr int kFree = 10;
+constexpr int kTotal = 11;
 
 // A pool that counts.
-class CountingPages final : public PageSource {
+class CountingPages final : public FifoAdmission {
  public:
-  GrantedPages Allocate(int count, std::span<const PageHash>, int leave) override {
-    if (free - count < leave) return {};
+  CountingPages() : FifoAdmission(/*max_waiting=*/10) {}
+  void Release(std::span<const PageId> pages) override { free += static_cast<int>(pages.size()); }
+  void SetQuarantined(std::span<const PageId> pages, bool quarantined) override {
+    quarantined_ += quarantined ? static_cast<int>(pages.size()) : -static_cast<int>(pages.size());
+  }
+
+  int free = kFree + 9;
+
+ protected:
+  GrantedPages Allocate(int count, std::span<const PageHash>) override {
+    if (free < count) return {};
     free -= count;
     GrantedPages granted;
     for (int i = 0; i < count; ++i) granted.pages.push_back(PageId{next_++});
     return granted;
   }
-  void Release(std::span<const PageId> pages) override { free += static_cast<int>(pages.size()); }
-  void SetQuarantined(std::span<const PageId>, bool) override {}
-
-  int free = kFree + 9;
+  int usable_pages() const override { return kTotal - quarantined_; }
 
  private:
   uint32_t next_ = 0;
+  int quarantined_ = 0;
 };
 
 // One attempt's receiver, and another peer that was granted most of the pages.
@@ -222,19 +231,19 @@ class ReceiverWorld {
   ReceiverWorld() {
     receiver_.On(Receiver::PeerUp{kPeer}, pages_);
     receiver_.On(Receiver::PeerUp{kOther}, pages_);
-    (void)receiver_.Open(kOtherKey);
+    (void)receiver_.Open(kOtherKey, absl::Time());
     receiver_.On(Receiver::From{kOther, Reserve{kOtherKey, kOthersTokens, {}}}, pages_);
   }
 
   std::vector<Receiver::Action> Do(const std::string& event) {
     if (event == "Open") {
-      (void)receiver_.Open(kKey);
+      (void)receiver_.Open(kKey, absl::Time());
       return {};
     }
     if (event == "Reserve") pages_.free = 0;
     if (event == "Room") {
       pages_.free = kFree;
-      return receiver_.On(Receiver::PagesFreed{}, pages_);
+      return receiver_.On(Receiver::Decided{}, pages_);
     }
     if (event == "Unservable") {
       return receiver_.On(Receiver::PeerChanged{kOther, PeerState::kSilent, absl::OkStatus()}, pages_);
@@ -273,14 +282,7 @@ class ReceiverWorld {
   }
 
   CountingPages pages_;
-  Receiver receiver_{{.layers = kLayers,
-                      .page_tokens = kPageTokens,
-                      .pages_total = 11,
-                      .max_attempts = 10,
-                      .max_sequences = 10,
-                      .max_queue = 10,
-                      .max_bypass = 10,
-                      .growth_watermark_pages = 0}};
+  Receiver receiver_{{.layers = kLayers, .page_tokens = kPageTokens, .pages_total = kTotal, .max_attempts = 10}};
 };
 
 const std::vector<std::string> kReceiverEvents = {

@@ -24,6 +24,8 @@
 #include "engine/kv/page_pool.h"
 #include "kvtransfer/endpoints/endpoints.h"
 #include "tests/inproc/inproc_transport.h"
+#include "worker/admission/capacity_ledger.h"
+#include "worker/admission/reservations.h"
 
 namespace baton::handoff_test {
 
@@ -116,25 +118,31 @@ class DecodeSide {
     uint32_t pages = 16;
     HandoffIdentity identity{.worker_id = "decode", .epoch = 1, .numerics_id = "numerics"};
     ReceiverOptions options{};
+    CapacityLedger::Limits capacity{};
     TransportOptions transport = Options();
   };
 
   explicit DecodeSide(Settings settings) : identity_(settings.identity) {
     transport_ = *InprocTransport::Create(settings.transport);
     pool_ = MakePool(transport_.get(), settings.pages);
+    ledger_ = std::make_unique<CapacityLedger>(pool_.get(), settings.capacity);
+    reservations_ = std::make_unique<Reservations>(ledger_.get());
     receiver_ = *HandoffReceiver::Create(
-        settings.identity, settings.options, transport_.get(), pool_.get(),
+        settings.identity, settings.options, transport_.get(), pool_.get(), reservations_.get(),
         {.on_received = [this](ReceivedSequence sequence) { Take(std::move(sequence)); },
          .on_failed =
              [this](AttemptKey key, const Outcome& why) {
                diary_.Write(absl::StrCat("failed ", key.request.low, ": ", why.ToString()));
              },
-         .on_finished_by_writer = [this](AttemptKey key) { diary_.Write(absl::StrCat("finished ", key.request.low)); },
-         .on_wait_changed = [this] { diary_.Write("wait changed"); }});
-    pool_->set_on_free([receiver = receiver_.get()] { receiver->Poke(); });
+         .on_finished_by_writer =
+             [this](AttemptKey key) { diary_.Write(absl::StrCat("finished ", key.request.low)); }});
+    ledger_->SetHooks({.on_local = [this] { diary_.Write("local wakes"); },
+                       .on_reservation = [receiver = receiver_.get()] { receiver->Poke(); }});
+    pool_->set_on_free([ledger = ledger_.get()] { ledger->OnPagesFree(); });
   }
   ~DecodeSide() {
     transport_.reset();
+    ledger_->SetHooks({});
     pool_->set_on_free(nullptr);
     MutexLock lock(mutex_);
     running_.clear();
@@ -142,6 +150,7 @@ class DecodeSide {
 
   HandoffTarget target() const { return {identity_.worker_id, identity_.epoch, transport_->address()}; }
   HandoffReceiver& receiver() { return *receiver_; }
+  CapacityLedger& ledger() { return *ledger_; }
   InprocTransport& transport() { return *transport_; }
   PagePool& pool() { return *pool_; }
   Diary& diary() { return diary_; }
@@ -165,7 +174,7 @@ class DecodeSide {
     const HandoffReceiver::Load load = receiver_->load();
     const PageCounts counts = pool_->counts();
     return load.queued == 0 && load.granted == 0 && load.revoking == 0 && load.received == 0 &&
-           counts.available() == counts.total;
+           ledger_->counts().slots_used == 0 && counts.available() == counts.total;
   }
 
  private:
@@ -191,6 +200,8 @@ class DecodeSide {
   const HandoffIdentity identity_;
   Diary diary_;
   std::unique_ptr<PagePool> pool_;
+  std::unique_ptr<CapacityLedger> ledger_;
+  std::unique_ptr<Reservations> reservations_;
   std::unique_ptr<HandoffReceiver> receiver_;
   std::unique_ptr<InprocTransport> transport_;
   Mutex mutex_;

@@ -13,10 +13,6 @@ ReceiverConfig ModelReceiverConfig() {
   config.page_tokens = 1;
   config.pages_total = kPages + 1;
   config.max_attempts = kKeys;
-  config.max_sequences = kRequests;
-  config.max_queue = kKeys;
-  config.max_bypass = 1;
-  config.growth_watermark_pages = 0;
   return config;
 }
 
@@ -125,7 +121,7 @@ void World::Start(int request) {
   ++requests_[size_t(request)].attempt;
   requests_[size_t(request)].phase = Phase::kActive;
   const int key = CurrentKey(request);
-  if (!receiver_.Open(KeyOfIndex(key)).ok()) Note("decode refused to open an attempt");
+  if (!receiver_.Open(KeyOfIndex(key), absl::Time()).ok()) Note("decode refused to open an attempt");
   std::optional<uint8_t> connection = UsableConnection();
   if (!connection) {
     connection = connections_[0].exists ? 1 : 0;

@@ -71,6 +71,7 @@ std::string World::ViolationAtRest() const {
   if (decode_ == Process::kDead) return "";
   if (receiver_.counts() != Receiver::Counts{}) return "I3: the receiver's table is not empty";
   if (pool_.free_pages() != kPages || pool_.holders() != 0) return "I3: pages are lost";
+  if (pool_.slots() != 0 || pool_.waiting() != 0) return "I3: a slot or a claim is lost";
   if (pool_.any_quarantined()) return "I3: quarantine is not empty";
   if (!puts_.empty()) return "I3: a put is still under way";
   return "";

@@ -41,29 +41,51 @@ Attempt LocalAttempt(int prompt_tokens) {
   return attempt;
 }
 
-TEST(LocalPromptsTest, AtTheNextSlotThePromptTakesItsTurnAmongReservations) {
-  constexpr int kRemote = 20;
+// Callers that serve one request after the other, so that younger requests keep coming.
+class Callers {
+ public:
+  Callers(const Placement& placement, const Request& request, int callers, int each) {
+    for (int i = 0; i < callers; ++i) {
+      threads_.emplace_back([this, placement, request, each] {
+        for (int j = 0; j < each; ++j) {
+          EXPECT_EQ(Serve(placement, request).error, "");
+          ++done_;
+        }
+      });
+    }
+  }
+  ~Callers() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+  int done() const { return done_; }
+
+ private:
+  std::atomic<int> done_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+void WaitUntilQueued(DecodeNode& decode, int count) {
+  const absl::Time deadline = absl::Now() + absl::Seconds(60);
+  while (decode.receiver().load().queued < count && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_LT(absl::Now(), deadline) << "no reservations wait";
+}
+
+TEST(LocalPromptsTest, APromptGetsASlotBeforeYoungerReservations) {
+  constexpr int kCallers = 4;
+  constexpr int kEach = 8;
   NodeOptions one_slot = TinyNode();
   one_slot.schedule.max_sequences = 1;
   PrefillNode prefill("prefill", TinyNode());
   DecodeNode decode("decode", one_slot);
   Request request;
   request.prompt.assign(20, 5);
-  request.sampling.max_tokens = 400;
-  std::atomic<int> remote_done = 0;
-  std::vector<std::thread> callers;
-  for (int i = 0; i < kRemote; ++i) {
-    callers.emplace_back([&] {
-      EXPECT_EQ(Serve({.prefill = &prefill, .decode = {&decode}}, request).error, "");
-      ++remote_done;
-    });
+  request.sampling.max_tokens = 200;
+  {
+    const Callers remote({.prefill = &prefill, .decode = {&decode}}, request, kCallers, kEach);
+    WaitUntilQueued(decode, 2);
+    EXPECT_EQ(Serve({.decode = {&decode}}, request).error, "");
+    EXPECT_LT(remote.done(), kCallers * (kEach - 3)) << "it waited for nearly all of them";
   }
-  const absl::Time deadline = absl::Now() + absl::Seconds(60);
-  while (decode.receiver().load().queued < 3 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
-  EXPECT_LT(absl::Now(), deadline) << "no reservations wait";
-  EXPECT_EQ(Serve({.decode = {&decode}}, request).error, "");
-  EXPECT_LT(remote_done, kRemote - 2) << "it waited for all of them";
-  for (std::thread& caller : callers) caller.join();
   EXPECT_TRUE(decode.BecomesEmpty());
 }
 
@@ -86,48 +108,32 @@ Request Unshared(int tokens) {
   return request;
 }
 
-TEST(LocalPromptsTest, APromptThatNeedsManyPagesTakesItsTurnAmongSmallReservations) {
-  constexpr int kRemote = 20;
+constexpr int kCallers = 8;
+constexpr int kEach = 20;
+
+TEST(LocalPromptsTest, APromptThatNeedsManyPagesIsNotPassedForEverByReservations) {
   PrefillNode prefill("prefill", TinyNode());
   DecodeNode decode("decode", SmallPool());
-  std::atomic<int> remote_done = 0;
-  std::vector<std::thread> callers;
-  for (int i = 0; i < kRemote; ++i) {
-    callers.emplace_back([&] {
-      EXPECT_EQ(Serve({.prefill = &prefill, .decode = {&decode}}, Unshared(kSmallTokens)).error, "");
-      ++remote_done;
-    });
+  {
+    const Callers remote({.prefill = &prefill, .decode = {&decode}}, Unshared(kSmallTokens), kCallers, kEach);
+    WaitUntilQueued(decode, 1);
+    EXPECT_EQ(Serve({.decode = {&decode}}, Unshared(kLargeTokens)).error, "");
+    EXPECT_LT(remote.done(), kCallers * (kEach - 3)) << "it waited for nearly all of them";
   }
-  const absl::Time deadline = absl::Now() + absl::Seconds(60);
-  while (decode.receiver().load().queued == 0 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
-  EXPECT_LT(absl::Now(), deadline) << "no reservation waits";
-  EXPECT_EQ(Serve({.decode = {&decode}}, Unshared(kLargeTokens)).error, "");
-  EXPECT_LT(remote_done, kRemote - 2) << "it waited for all of them";
-  for (std::thread& caller : callers) caller.join();
   EXPECT_TRUE(decode.BecomesEmpty());
 }
 
-TEST(LocalPromptsTest, AReservationThatNeedsManyPagesTakesItsTurnAmongSmallPrompts) {
-  constexpr int kCallers = 8;
-  constexpr int kEach = 20;
+TEST(LocalPromptsTest, AReservationThatNeedsManyPagesIsNotPassedForEverByPrompts) {
   PrefillNode prefill("prefill", TinyNode());
   DecodeNode decode("decode", SmallPool());
-  std::atomic<int> local_done = 0;
-  std::vector<std::thread> callers;
-  for (int i = 0; i < kCallers; ++i) {
-    callers.emplace_back([&] {
-      for (int j = 0; j < kEach; ++j) {
-        EXPECT_EQ(Serve({.decode = {&decode}}, Unshared(kSmallTokens)).error, "");
-        ++local_done;
-      }
-    });
+  {
+    const Callers local({.decode = {&decode}}, Unshared(kSmallTokens), kCallers, kEach);
+    const absl::Time deadline = absl::Now() + absl::Seconds(60);
+    while (local.done() < kCallers && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+    EXPECT_GE(local.done(), kCallers) << "no prompts are served";
+    EXPECT_EQ(Serve({.prefill = &prefill, .decode = {&decode}}, Unshared(kLargeTokens)).error, "");
+    EXPECT_LT(local.done(), kCallers * (kEach - 3)) << "it waited for nearly all of them";
   }
-  const absl::Time deadline = absl::Now() + absl::Seconds(60);
-  while (local_done < kCallers && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
-  EXPECT_GE(local_done, kCallers) << "no prompts are served";
-  EXPECT_EQ(Serve({.prefill = &prefill, .decode = {&decode}}, Unshared(kLargeTokens)).error, "");
-  EXPECT_LT(local_done, kCallers * (kEach - 3)) << "it waited for nearly all of them";
-  for (std::thread& caller : callers) caller.join();
   EXPECT_TRUE(decode.BecomesEmpty());
 }
 
@@ -153,7 +159,8 @@ TEST(LocalPromptsTest, AnAttemptThatIsHereAlreadyIsNotLeftOpenAtTheReceiver) {
   const auto second = std::make_shared<FirstFailure>();
   ASSERT_OK(node.Open(attempt, /*local=*/false, second));
   EXPECT_EQ(second->Get().cause(), v1::CAUSE_INVALID);
-  EXPECT_TRUE(Fails(node.receiver().OpenAttempt(attempt.key), absl::StatusCode::kFailedPrecondition, "before"))
+  EXPECT_TRUE(
+      Fails(node.receiver().OpenAttempt(attempt.key, attempt.arrival), absl::StatusCode::kFailedPrecondition, "before"))
       << "not: it is open";
   node.Cancel(attempt.key, /*local=*/true);
   taken.clear();

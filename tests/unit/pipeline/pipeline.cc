@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "tests/status_matchers.h"
 #include "tests/tiny_models.h"
+#include "worker/reports.h"
 
 namespace baton::testing {
 namespace {
@@ -174,7 +175,7 @@ SampledToken ToSampled(const v1::TokenEvent& event) {
   return token;
 }
 
-Node::Node(std::string name, const NodeOptions& options)
+Node::Node(std::string name, const NodeOptions& options, int max_bypass)
     : name_(std::move(name)),
       options_(options),
       registry_(std::make_shared<prometheus::Registry>()),
@@ -185,6 +186,12 @@ Node::Node(std::string name, const NodeOptions& options)
       PagePool::Create(model_->kv_layout(), options.pages, [this](size_t bytes) -> absl::StatusOr<PoolMemory> {
         return PoolMemory{ValueOrDie(transport_->AllocateRegion(bytes)).data, nullptr};
       }));
+  compute_ = std::make_unique<Compute>(
+      Compute::Parts{.model = model_.get(), .pool = pool_.get(), .metrics = &metrics_, .load = &load_},
+      options.schedule,
+      CapacityLedger::Limits{.max_sequences = options.schedule.max_sequences,
+                             .max_bypass = max_bypass,
+                             .growth_watermark_pages = options.growth_watermark_pages});
 }
 
 bool Node::BecomesEmpty() {
@@ -196,92 +203,63 @@ bool Node::BecomesEmpty() {
   return true;
 }
 
-PrefillNode::PrefillNode(std::string name, const NodeOptions& options) : Node(std::move(name), options) {
+PrefillNode::PrefillNode(std::string name, const NodeOptions& options)
+    : Node(std::move(name), options, /*max_bypass=*/0) {
   sender_ = ValueOrDie(HandoffSender::Create(identity(), transport_.get(), pool_.get()));
-  engine_ = std::make_unique<PrefillEngine>(PrefillEngine::Parts{.model = model_.get(),
-                                                                 .pool = pool_.get(),
-                                                                 .sender = sender_.get(),
-                                                                 .thread = &thread_,
-                                                                 .metrics = &metrics_,
-                                                                 .load = &load_},
-                                            options.schedule);
-  thread_.Start(engine_.get());
+  compute_->Start(sender_.get(), /*receiver=*/nullptr);
 }
 
-// As a worker's main: the engine first, since it computes in the transport's memory.
+// As a worker's main: steps compute in the transport's memory.
 PrefillNode::~PrefillNode() {
-  thread_.Stop();
+  compute_->Stop();
   transport_.reset();
 }
 
 void PrefillNode::Submit(const Attempt& attempt, const HandoffTarget& target, std::shared_ptr<PrefillSink> sink) {
-  thread_.Post([this, attempt, target, sink] { engine_->Submit(attempt, target, sink); });
+  compute_->Post([=](Scheduler& scheduler) { scheduler.HandOver(attempt, target, ReportTo(sink)); });
 }
 
 void PrefillNode::Cancel(const AttemptKey& key) {
-  thread_.Post([this, key] { engine_->Cancel(key); });
+  compute_->Post([key](Scheduler& scheduler) { scheduler.Cancel(key); });
 }
 
-DecodeNode::DecodeNode(std::string name, const NodeOptions& options) : Node(std::move(name), options) {
-  pool_->set_on_free([this] {
-    if (endpoints_ != nullptr) receiver().Poke();
-    if (engine_ != nullptr) engine_->OnPagesFree();
-  });
-  endpoints_ = ValueOrDie(HandoffEndpoints::Create(
-      identity(),
-      {.max_sequences = options.schedule.max_sequences, .growth_watermark_pages = options.growth_watermark_pages},
-      transport_.get(), pool_.get(),
-      {.on_received =
-           [this](ReceivedSequence received) {
-             auto shared = std::make_shared<ReceivedSequence>(std::move(received));
-             thread_.Post([this, shared] { engine_->OnReceived(std::move(*shared)); });
-           },
-       .on_failed = [this](
-                        const AttemptKey& key,
-                        const Outcome& why) { thread_.Post([this, key, why] { engine_->OnHandoffFailed(key, why); }); },
-       .on_finished_by_writer = [](const AttemptKey&) {},
-       .on_wait_changed = [this] { thread_.Post([] {}); }}));
-  engine_ = std::make_unique<DecodeEngine>(DecodeEngine::Parts{.model = model_.get(),
-                                                               .pool = pool_.get(),
-                                                               .receiver = &receiver(),
-                                                               .sender = &endpoints_->sender(),
-                                                               .thread = &thread_,
-                                                               .metrics = &metrics_,
-                                                               .load = &load_},
-                                           options.schedule);
-  thread_.Start(engine_.get());
+DecodeNode::DecodeNode(std::string name, const NodeOptions& options)
+    : Node(std::move(name), options, options.max_bypass) {
+  endpoints_ = ValueOrDie(HandoffEndpoints::Create(identity(), {}, transport_.get(), pool_.get(), compute_->capacity(),
+                                                   compute_->ReceiverEvents()));
+  compute_->Start(&endpoints_->sender(), &receiver());
 }
 
 DecodeNode::~DecodeNode() {
-  thread_.Stop();
+  compute_->Stop();
   transport_.reset();
-  pool_->set_on_free(nullptr);
 }
 
 absl::Status DecodeNode::Open(const Attempt& attempt, bool local, std::shared_ptr<DecodeSink> sink) {
   if (!local) {
-    if (absl::Status opened = receiver().OpenAttempt(attempt.key); !opened.ok()) return opened;
+    if (absl::Status opened = receiver().OpenAttempt(attempt.key, attempt.arrival); !opened.ok()) return opened;
   }
-  thread_.Post(
-      [this, attempt, local, sink] { local ? engine_->SubmitLocal(attempt, sink) : engine_->Await(attempt, sink); });
+  compute_->Post([=](Scheduler& scheduler) {
+    local ? scheduler.RunLocally(attempt, ReportTo(sink)) : scheduler.Receive(attempt, ReportTo(sink));
+  });
   return absl::OkStatus();
 }
 
 void DecodeNode::Cancel(const AttemptKey& key, bool local) {
   if (!local) receiver().CloseAttempt(key);
-  thread_.Post([this, key] { engine_->Cancel(key); });
+  compute_->Post([key](Scheduler& scheduler) { scheduler.Cancel(key); });
 }
 
 void DecodeNode::Migrate(const MigrationOrder& order, std::shared_ptr<MigrationSink> sink) {
-  thread_.Post([this, order, sink] { engine_->Migrate(order, sink); });
+  compute_->Post([=](Scheduler& scheduler) { scheduler.Migrate(order, ReportTo(sink)); });
 }
 
 void DecodeNode::CancelMigration(const MigrationOrder& order) {
-  thread_.Post([this, order] { engine_->CancelMigration(order); });
+  compute_->Post([order](Scheduler& scheduler) { scheduler.CancelMigration(order); });
 }
 
 void DecodeNode::StartDraining() {
-  thread_.Post([this] { engine_->StartDraining(); });
+  compute_->Post([](Scheduler& scheduler) { scheduler.StartDraining(); });
 }
 
 bool Answer::SameBits(const Answer& other) const {

@@ -1,4 +1,4 @@
-// Prefill and decode workers without their processes: the real engines, models, pools and endpoints of both sides in
+// Prefill and decode workers without their processes: the real schedulers, models, pools and endpoints of both sides in
 // one process, joined by the in-process transport, and a caller that plays the router.
 #pragma once
 
@@ -11,22 +11,27 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "baton/v1/worker.pb.h"
 #include "common/mutex.h"
-#include "decode_worker/decode_engine.h"
 #include "kvtransfer/endpoints/endpoints.h"
-#include "prefill_worker/prefill_engine.h"
 #include "tests/inproc/inproc_transport.h"
-#include "worker/engine_thread.h"
+#include "worker/compute.h"
+#include "worker/event_sink.h"
 #include "worker/load.h"
 #include "worker/metrics.h"
 
 namespace baton::testing {
+
+using PrefillSink = EventSink<v1::PrefillEvent>;
+using DecodeSink = EventSink<v1::DecodeEvent>;
+using MigrationSink = PrefillSink;
 
 struct NodeOptions {
   std::string model_folder;
   int pages = 256;
   int threads = 1;
   ScheduleLimits schedule;
+  int max_bypass = 8;  // of a decode node
   int growth_watermark_pages = 8;
   absl::Duration peer_timeout = absl::Milliseconds(600);
 };
@@ -42,7 +47,7 @@ class Node {
   bool BecomesEmpty();
 
  protected:
-  Node(std::string name, const NodeOptions& options);
+  Node(std::string name, const NodeOptions& options, int max_bypass);
   HandoffIdentity identity() const { return {name_, 1, model_->numerics_id()}; }
 
   const std::string name_;
@@ -53,7 +58,7 @@ class Node {
   std::unique_ptr<Model> model_;
   std::unique_ptr<InprocTransport> transport_;
   std::unique_ptr<PagePool> pool_;
-  EngineThread thread_;
+  std::unique_ptr<Compute> compute_;
 };
 
 class PrefillNode : public Node {
@@ -65,7 +70,6 @@ class PrefillNode : public Node {
 
  private:
   std::unique_ptr<HandoffSender> sender_;
-  std::unique_ptr<PrefillEngine> engine_;
 };
 
 class DecodeNode : public Node {
@@ -82,7 +86,6 @@ class DecodeNode : public Node {
 
  private:
   std::unique_ptr<HandoffEndpoints> endpoints_;
-  std::unique_ptr<DecodeEngine> engine_;
 };
 
 struct Request {

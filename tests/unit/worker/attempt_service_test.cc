@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "tests/metrics_page.h"
-#include "worker/admission.h"
+#include "worker/admission/attempt_gate.h"
 #include "worker/metrics.h"
 
 namespace baton {
@@ -31,12 +31,12 @@ TEST(AttemptServiceTest, ACallThatIsTurnedDownHasAnOutcome) {
   }
 }
 
-TEST(AttemptServiceTest, AFullAndAClosedAdmissionAreToldApart) {
-  Admission admission(1);
-  const auto ticket = admission.Enter();
-  EXPECT_EQ(OutcomeOfRefusal(admission.Enter().status()).cause, Cause::kOverloaded);
-  admission.Close();
-  EXPECT_EQ(OutcomeOfRefusal(admission.Enter().status()).cause, Cause::kDraining);
+TEST(AttemptServiceTest, AFullAndAClosedGateAreToldApart) {
+  AttemptGate gate(1);
+  const auto ticket = gate.Enter();
+  EXPECT_EQ(OutcomeOfRefusal(gate.Enter().status()).cause, Cause::kOverloaded);
+  gate.Close();
+  EXPECT_EQ(OutcomeOfRefusal(gate.Enter().status()).cause, Cause::kDraining);
 }
 
 TEST(AttemptServiceTest, TheRouterReadsTheOutcomeThatTheWorkerTells) {

@@ -19,6 +19,21 @@ std::unique_ptr<PagePool> NewPool(uint32_t pages) {
   return *PagePool::Create({.layers = 1, .kv_heads = 1, .head_dim = 8, .page_tokens = 4}, pages);
 }
 
+// Takes pages for `tokens` tokens, as admission and growth do.
+absl::Status EnsurePages(PagePool& pool, Sequence& sequence, int tokens) {
+  const int pages = pool.layout().pages_for(tokens);
+  if (sequence.page_ids().empty()) {
+    absl::StatusOr<SharedPages> shared = pool.AllocateShared(sequence.sharable_names(), pages);
+    if (!shared.ok()) return shared.status();
+    sequence.TakePages(*std::move(shared));
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::vector<PageRef>> more = pool.Allocate(pages - static_cast<int>(sequence.page_ids().size()));
+  if (!more.ok()) return more.status();
+  sequence.AddPages(*std::move(more));
+  return absl::OkStatus();
+}
+
 class SharingTest : public ::testing::Test {
  protected:
   Sequence MakeSequence(std::vector<TokenId> prompt, const char* tenant = "") {
@@ -27,8 +42,8 @@ class SharingTest : public ::testing::Test {
     return {std::move(attempt), *pool_};
   }
   // Takes pages for all tokens and computes them.
-  static void Compute(Sequence& sequence, bool replace = true) {
-    ASSERT_OK(sequence.EnsurePages(static_cast<int>(sequence.tokens().size())));
+  void Compute(Sequence& sequence, bool replace = true) {
+    ASSERT_OK(EnsurePages(*pool_, sequence, static_cast<int>(sequence.tokens().size())));
     sequence.AdvanceKv(sequence.pending_tokens());
     sequence.Publish(replace);
   }
@@ -75,7 +90,7 @@ TEST_F(SharingTest, BeginsWithThePagesOfAnotherOne) {
   Sequence first = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 9});
   Compute(first);
   Sequence second = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 10, 11});
-  ASSERT_OK(second.EnsurePages(10));
+  ASSERT_OK(EnsurePages(*pool_, second, 10));
   EXPECT_EQ(second.cached_tokens(), 8);
   EXPECT_EQ(second.pending_tokens(), 2);
   EXPECT_EQ(second.page_ids()[0], first.page_ids()[0]);
@@ -84,7 +99,7 @@ TEST_F(SharingTest, BeginsWithThePagesOfAnotherOne) {
   EXPECT_EQ(pool_->counts().used, 4u);
 
   Sequence other_owner = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 10, 11}, "tenant");
-  ASSERT_OK(other_owner.EnsurePages(10));
+  ASSERT_OK(EnsurePages(*pool_, other_owner, 10));
   EXPECT_EQ(other_owner.cached_tokens(), 0);
   Sequence nobody(MakeAttempt({1, 2, 3, 4, 5, 6, 7, 8}, {}, 100), *pool_);
   Compute(nobody);
@@ -98,7 +113,7 @@ TEST_F(SharingTest, ComputesTheLastTokenWhateverIsCached) {
   }
   EXPECT_EQ(pool_->counts().cached, 2u);
   Sequence second = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8});
-  ASSERT_OK(second.EnsurePages(8));
+  ASSERT_OK(EnsurePages(*pool_, second, 8));
   EXPECT_EQ(second.cached_tokens(), 4);
   EXPECT_EQ(second.pending_tokens(), 4);
   // What it computes again is of its own, until it finds that it is there.
@@ -122,13 +137,13 @@ TEST_F(SharingTest, GeneratedTokensAreSharedToo) {
     }
   }
   Sequence next_turn = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 9});
-  ASSERT_OK(next_turn.EnsurePages(9));
+  ASSERT_OK(EnsurePages(*pool_, next_turn, 9));
   EXPECT_EQ(next_turn.cached_tokens(), 8);
 }
 
 TEST_F(SharingTest, LooksAgainBeforeItComputes) {
   Sequence second = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 10});
-  ASSERT_OK(second.EnsurePages(9));
+  ASSERT_OK(EnsurePages(*pool_, second, 9));
   Sequence first = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 9});
   Compute(first);
   EXPECT_EQ(pool_->counts().used, 6u);
@@ -148,7 +163,7 @@ TEST_F(SharingTest, PagesBehindThoseItBeganWithArePublishedToo) {
   Compute(second, /*replace=*/false);
   EXPECT_EQ(second.cached_tokens(), 4);
   Sequence third = MakeSequence({1, 2, 3, 4, 5, 6, 7, 8, 10});
-  ASSERT_OK(third.EnsurePages(9));
+  ASSERT_OK(EnsurePages(*pool_, third, 9));
   EXPECT_EQ(third.cached_tokens(), 8);
   EXPECT_EQ(third.page_ids()[1], second.page_ids()[1]);
 }
@@ -211,11 +226,11 @@ TEST_F(SharingTest, WhatDoesNotFitTakesNothing) {
   Sequence first = MakeSequence(std::vector<TokenId>(40, 7));
   Compute(first);
   Sequence second = MakeSequence(std::vector<TokenId>(60, 7));
-  EXPECT_FALSE(second.EnsurePages(80).ok());
+  EXPECT_FALSE(EnsurePages(*pool_, second, 80).ok());
   EXPECT_EQ(second.cached_tokens(), 0);
   EXPECT_EQ(second.pending_tokens(), 60);
   EXPECT_EQ(pool_->counts().used, 10u);
-  ASSERT_OK(second.EnsurePages(60));
+  ASSERT_OK(EnsurePages(*pool_, second, 60));
   EXPECT_EQ(second.cached_tokens(), 40);
   second.DropPages();
   EXPECT_EQ(second.pending_tokens(), 60);

@@ -1,6 +1,6 @@
-// The attempts of one engine, by key and in order of age.
+// The jobs of a scheduler, by key and in order of age.
 //
-// Not thread-safe: it lives on its engine's thread.
+// Used on the engine thread only.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ namespace baton {
 template <typename Job>
 class JobTable {
  public:
-  // False, and `job` is untouched, when the attempt is here already.
+  // Returns false and leaves `job` untouched if the table has a job with this key.
   bool Add(const Age& age, std::unique_ptr<Job>& job) {
     if (!ages_.emplace(age.key, age).second) return false;
     jobs_.emplace(age, std::move(job));

@@ -1,4 +1,5 @@
-// Counts the open attempts of a worker and refuses more than it may hold, so that everything behind it is bounded.
+// Counts the open attempts of a worker and refuses an attempt beyond the limit, so that every queue of the worker is
+// bounded.
 //
 // Thread-safe.
 #pragma once
@@ -13,18 +14,18 @@
 
 namespace baton {
 
-class Admission {
+class AttemptGate {
  public:
-  explicit Admission(int limit) : limit_(limit) {}
+  explicit AttemptGate(int limit) : limit_(limit) {}
 
-  // A ticket for one attempt, held until everything of it is released. RESOURCE_EXHAUSTED names the limit, UNAVAILABLE
-  // says that the worker drains. The admission must outlive its tickets.
+  // Returns a ticket for one attempt, held until everything of the attempt is released. RESOURCE_EXHAUSTED names the
+  // limit, UNAVAILABLE says that the worker drains. The gate outlives its tickets.
   absl::StatusOr<std::shared_ptr<void>> Enter();
-  // A ticket beyond the limit, up to twice of it, and after Close: for a call that ends an attempt which has one.
+  // Returns a ticket for a call that ends an attempt: up to twice the limit, and even after Close.
   absl::StatusOr<std::shared_ptr<void>> EnterToLeave();
-  // From now on nobody enters.
+  // Lets no attempt enter from now on.
   void Close();
-  // False if attempts are still open at `deadline`.
+  // Returns false if attempts are still open at `deadline`.
   bool WaitEmpty(absl::Time deadline);
 
  private:

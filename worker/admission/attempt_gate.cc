@@ -1,40 +1,40 @@
-#include "worker/admission.h"
+#include "worker/admission/attempt_gate.h"
 
 #include "absl/strings/str_cat.h"
 
 namespace baton {
 
-absl::StatusOr<std::shared_ptr<void>> Admission::Enter() {
+absl::StatusOr<std::shared_ptr<void>> AttemptGate::Enter() {
   MutexLock lock(mutex_);
   if (closed_) return absl::UnavailableError("the worker drains and takes no new work");
   return EnterBelow(limit_);
 }
 
-absl::StatusOr<std::shared_ptr<void>> Admission::EnterToLeave() {
+absl::StatusOr<std::shared_ptr<void>> AttemptGate::EnterToLeave() {
   MutexLock lock(mutex_);
   return EnterBelow(2 * limit_);
 }
 
-absl::StatusOr<std::shared_ptr<void>> Admission::EnterBelow(int limit) {
+absl::StatusOr<std::shared_ptr<void>> AttemptGate::EnterBelow(int limit) {
   if (open_ >= limit) {
     return absl::ResourceExhaustedError(absl::StrCat("the worker holds ", open_, " requests, its limit"));
   }
   ++open_;
-  return std::shared_ptr<void>(this, [](void* self) { static_cast<Admission*>(self)->Leave(); });
+  return std::shared_ptr<void>(this, [](void* self) { static_cast<AttemptGate*>(self)->Leave(); });
 }
 
-void Admission::Leave() {
+void AttemptGate::Leave() {
   // Notified under the lock: whoever waits may destroy this object as soon as it is released.
   MutexLock lock(mutex_);
   if (--open_ == 0) empty_.NotifyAll();
 }
 
-void Admission::Close() {
+void AttemptGate::Close() {
   MutexLock lock(mutex_);
   closed_ = true;
 }
 
-bool Admission::WaitEmpty(absl::Time deadline) {
+bool AttemptGate::WaitEmpty(absl::Time deadline) {
   MutexLock lock(mutex_);
   while (open_ > 0) {
     if (!empty_.WaitUntil(mutex_, deadline) && open_ > 0) return false;

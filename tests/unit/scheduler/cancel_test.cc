@@ -1,0 +1,137 @@
+// An attempt ends in each of its phases, and everything that it holds goes back.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "scheduler_world.h"
+
+namespace baton::testing {
+namespace {
+
+struct Stage {
+  const char* name;
+  std::shared_ptr<Told> (*reach)(World& world);  // brings attempt 1 there
+  const char* last_call;                         // to the sender when the attempt ends
+  bool closes;                                   // the attempt at the receiver
+};
+
+std::shared_ptr<Told> ReachAwaiting(World& world) { return world.Receive(world.MakeAttempt(1, 6)); }
+std::shared_ptr<Told> ReachWaiting(World& world) { return world.HandOver(world.MakeAttempt(1, 6)); }
+std::shared_ptr<Told> ReachClaiming(World& world) {
+  world.RunLocally(world.MakeAttempt(5, 4, 100, 20));
+  world.Tick();
+  auto told = world.RunLocally(world.MakeAttempt(1, 6));
+  world.Tick();
+  world.scheduler->Cancel(World::Key(5));
+  return told;
+}
+std::shared_ptr<Told> ReachReserving(World& world) {
+  auto told = world.HandOver(world.MakeAttempt(1, 6));
+  world.Tick();
+  return told;
+}
+std::shared_ptr<Told> ReachQueued(World& world) {
+  auto told = ReachReserving(world);
+  world.sender.of(World::Key(1)).on_queued();
+  world.Tick();
+  return told;
+}
+std::shared_ptr<Told> ReachReclaiming(World& world) {
+  auto told = ReachQueued(world);
+  world.RunLocally(world.MakeAttempt(5, 4, 100, 20));
+  world.Tick();  // takes the only slot
+  world.sender.of(World::Key(1)).on_granted();
+  world.Tick();
+  world.scheduler->Cancel(World::Key(5));
+  return told;
+}
+std::shared_ptr<Told> ReachComputing(World& world) {
+  auto told = world.HandOver(world.MakeAttempt(1, 12));
+  world.Tick();
+  world.sender.of(World::Key(1)).on_granted();
+  world.Tick();  // the first chunk
+  return told;
+}
+std::shared_ptr<Told> ReachDecoding(World& world) {
+  auto told = world.RunLocally(world.MakeAttempt(1, 6));
+  world.Tick();
+  return told;
+}
+std::shared_ptr<Told> ReachReceivedDecoding(World& world) {
+  auto told = ReachAwaiting(world);
+  world.DeliverReceived(World::Key(1), 6, {7});
+  world.Tick();
+  return told;
+}
+std::shared_ptr<Told> ReachCommitting(World& world) {
+  auto told = ReachComputing(world);
+  world.Tick();
+  return told;
+}
+
+const Stage kStages[] = {
+    {"Awaiting", ReachAwaiting, "", true},
+    {"Waiting", ReachWaiting, "", false},
+    {"Claiming", ReachClaiming, "", false},
+    {"Reserving", ReachReserving, "abort", false},
+    {"Queued", ReachQueued, "abort", false},
+    {"Reclaiming", ReachReclaiming, "abort", false},
+    {"Computing", ReachComputing, "abort", false},
+    {"Decoding", ReachDecoding, "", false},
+    {"ReceivedDecoding", ReachReceivedDecoding, "", true},
+    {"Committing", ReachCommitting, "abort", false},
+};
+
+class EveryPhaseTest : public ::testing::TestWithParam<Stage> {
+ protected:
+  void ExpectAllGivenBack() {
+    const std::string last_call = world_.sender.calls.empty() ? "" : world_.sender.calls.back();
+    if (*GetParam().last_call != '\0') EXPECT_EQ(last_call, GetParam().last_call);
+    world_.ReleaseAborted();
+    EXPECT_TRUE(world_.HoldsNothing());
+    EXPECT_EQ(world_.receiver.closed.size(), GetParam().closes ? 1u : 0u);
+  }
+
+  World world_{{.schedule = {.token_budget = 8, .chunk_tokens = 8, .max_sequences = 1}}};
+};
+
+TEST_P(EveryPhaseTest, CancelGivesEverythingBackAndReportsNothing) {
+  const auto told = GetParam().reach(world_);
+  const size_t words = told->words.size();
+  world_.scheduler->Cancel(World::Key(1));
+  ExpectAllGivenBack();
+  EXPECT_EQ(told->words.size(), words);
+  world_.scheduler->Cancel(World::Key(1));  // unknown now
+}
+
+TEST_P(EveryPhaseTest, TheEndOfTheDrainTimeoutFailsTheAttempt) {
+  const auto told = GetParam().reach(world_);
+  world_.scheduler->FailAll();
+  ExpectAllGivenBack();
+  EXPECT_EQ(told->last(), "failed draining");
+}
+
+TEST_P(EveryPhaseTest, ReportsOfTheEndpointsThatComeTooLateChangeNothing) {
+  const auto told = GetParam().reach(world_);
+  world_.scheduler->Cancel(World::Key(1));
+  const size_t words = told->words.size();
+  for (auto& [key, events] : world_.sender.handoffs) {
+    events.on_queued();
+    events.on_granted();
+    events.on_flushed();
+    events.on_failed(Outcome(Cause::kPeerLost, "no heartbeat"));
+    events.on_done({});
+  }
+  world_.scheduler->OnReceiveFailed(World::Key(1), Outcome(Cause::kPeerLost, "no heartbeat"));
+  if (GetParam().closes) world_.DeliverReceived(World::Key(1), 6, {7});
+  world_.Settle();
+  ExpectAllGivenBack();
+  EXPECT_EQ(told->words.size(), words);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryPhaseTest, ::testing::ValuesIn(kStages),
+                         [](const auto& param) { return std::string(param.param.name); });
+
+}  // namespace
+}  // namespace baton::testing

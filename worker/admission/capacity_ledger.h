@@ -1,0 +1,133 @@
+// Decides who may start on a worker. A claim is granted one batch slot and all of its KV pages at once, or nothing.
+// Local prompts and reservations of other workers wait in one list:
+//
+//   order      urgent claims first; among equals the claim of the oldest request
+//   passing    a claim that fits may pass claims before it that do not fit, each of them max_bypass times at most
+//   hold       a claim on hold (a reservation whose writer is silent) neither advances nor holds others up
+//   growth     a grant leaves min(growth_watermark_pages, slots in use) available pages, for running sequences to grow
+//              into, and no fewer than a failed Grow asked for
+//   refusal    a claim that needs more pages than there are outside of quarantine is refused
+//
+// The ledger serves the list whenever a page or a slot becomes free, on the thread that freed it. Hooks then tell the
+// claimants; TakeDecisions hands the decisions over.
+//
+// Thread-safe. Hooks run with no lock of the ledger held. The ledger takes the pool's lock under its own and destroys
+// no PageRef under its own. Owns the pages of grants that nobody has taken. The pool outlives the ledger.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/ids.h"
+#include "common/mutex.h"
+#include "engine/kv/page_hash.h"
+#include "engine/kv/page_pool.h"
+#include "worker/schedule.h"
+
+namespace baton {
+
+class CapacityLedger {
+ public:
+  struct Limits {
+    int max_sequences = 64;              // batch slots
+    int max_waiting_reservations = 256;  // local prompts are bounded by the worker's AttemptGate
+    int max_bypass = 8;
+    int growth_watermark_pages = 8;
+  };
+  enum class Claimant : uint8_t { kLocalPrompt, kReservation };
+  struct Claim {
+    Claimant claimant = Claimant::kLocalPrompt;
+    Age age;  // with the attempt's key
+    int pages = 0;
+    std::vector<PageHash> names;  // of the content of the first pages: published pages are shared
+    bool urgent = false;          // another worker holds pages for this attempt already
+  };
+  struct Decision {
+    AttemptKey key;
+    absl::StatusOr<SharedPages> pages;  // or why the claim is refused: RESOURCE_EXHAUSTED
+  };
+  // Any hook may be null.
+  struct Hooks {
+    // Local prompts have decisions to take, or pages that a failed Grow waits for became free or changed their
+    // quarantine. Wakes the engine thread. Must not call the ledger or the receiver, whose lock may be held.
+    std::function<void()> on_local;
+    // Reservations have decisions to take. May call the ledger. No call for a reservation runs this hook.
+    std::function<void()> on_reservation;
+  };
+
+  CapacityLedger(PagePool* pool, const Limits& limits);
+
+  // A hook that runs on another thread may still finish after SetHooks has returned.
+  void SetHooks(Hooks hooks);
+
+  // Adds a claim to the list. TakeDecisions then tells whether the claim is granted at once. A claimant has one claim
+  // for a key at a time. RESOURCE_EXHAUSTED: too many reservations wait.
+  absl::Status Enqueue(Claim claim);
+  // Removes a waiting claim, or a decision that nobody has taken. Idempotent. Returns the pages of such a grant:
+  // destroy them without locks, because the pool then calls OnPagesFree.
+  std::vector<PageRef> Withdraw(Claimant claimant, const AttemptKey& key);
+  // Puts a waiting claim on hold, or ends the hold. The next call that serves the list heeds the change, so that all
+  // claims of a writer change at once. A claim already decided is not affected.
+  void Hold(Claimant claimant, const AttemptKey& key, bool hold);
+  // Serves the list, then returns the decisions for `claimant` that nobody has taken, in the order of the grants.
+  std::vector<Decision> TakeDecisions(Claimant claimant);
+  // Gives back the slot of a grant. Idempotent.
+  void Leave(Claimant claimant, const AttemptKey& key);
+  // Takes `pages` pages for a running sequence. RESOURCE_EXHAUSTED: on_local will run when pages become free. Grants
+  // leave these pages until a Grow succeeds or, between two calls of TakeDecisions(kLocalPrompt), none has failed. A
+  // tick therefore grows its sequences first, then takes decisions.
+  absl::StatusOr<std::vector<PageRef>> Grow(int pages);
+  // For PagePool::set_on_free, on any thread.
+  void OnPagesFree();
+
+  struct Counts {
+    int slots_used = 0;
+    int waiting_local = 0;
+    int waiting_reservations = 0;
+  };
+  Counts counts() const;
+
+ private:
+  struct Waiting {
+    Claim claim;
+    int passed = 0;
+    bool on_hold = false;
+  };
+  struct Wake {
+    bool local = false;
+    bool reservation = false;
+  };
+  using Id = std::pair<Claimant, AttemptKey>;
+
+  std::vector<Waiting>::iterator Find(Claimant claimant, const AttemptKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  int CountWaiting(Claimant claimant) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Decides what can be decided now and notes whom to wake.
+  void Serve(Wake* wake) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RefuseUnservable(const PageCounts& counts, Wake* wake) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Counts that the claim at `index` passes those before it. Returns whether one of them must not be passed again.
+  bool PassAllBefore(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Decide(const Claim& claim, absl::StatusOr<SharedPages> pages, Wake* wake) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunHooks(const Wake& wake);
+
+  PagePool& pool_;
+  const Limits limits_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const Hooks> hooks_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);                  // in the order of the list
+  std::array<std::vector<Decision>, 2> decided_ ABSL_GUARDED_BY(mutex_);  // not taken yet, by claimant
+  absl::flat_hash_set<Id> slots_ ABSL_GUARDED_BY(mutex_);
+  bool growth_waits_ ABSL_GUARDED_BY(mutex_) = false;            // a Grow failed, and on_local has not run since
+  bool growth_failed_ ABSL_GUARDED_BY(mutex_) = false;           // a Grow failed since local decisions were taken
+  int growth_pages_ ABSL_GUARDED_BY(mutex_) = 0;                 // that grants leave for a Grow that failed
+  uint32_t quarantined_at_failure_ ABSL_GUARDED_BY(mutex_) = 0;  // pages, when that Grow failed
+};
+
+}  // namespace baton

@@ -1,0 +1,115 @@
+#include "worker/reports.h"
+
+#include <utility>
+
+#include "worker/wire.h"
+
+namespace baton {
+namespace {
+
+template <typename Event>
+class Reports : public AttemptEvents {
+ public:
+  explicit Reports(std::shared_ptr<EventSink<Event>> sink) : sink_(std::move(sink)) {}
+
+  void OnFailed(const Outcome& why) final {
+    Event event;
+    FillFailed(why, event.mutable_failed());
+    WriteLast(std::move(event));
+  }
+  bool cancelled() const final { return sink_->cancelled(); }
+
+ protected:
+  void Write(Event event) { sink_->Write(std::move(event), /*last=*/false); }
+  void WriteLast(Event event) { sink_->Write(std::move(event), /*last=*/true); }
+
+ private:
+  const std::shared_ptr<EventSink<Event>> sink_;
+};
+
+class PrefillReports final : public Reports<v1::PrefillEvent> {
+ public:
+  using Reports::Reports;
+
+  void OnPromptStarted(absl::Duration queued) override {
+    v1::PrefillEvent event;
+    event.mutable_started()->set_queue_seconds(absl::ToDoubleSeconds(queued));
+    Write(std::move(event));
+  }
+  void OnToken(uint32_t output_index, const SampledToken& token, const SamplingParams& params) override {
+    v1::PrefillEvent event;
+    FillTokenEvent(output_index, token, params, event.mutable_first_token());
+    Write(std::move(event));
+  }
+  void OnHandedOver(const PromptFigures& figures, const HandoffStats& stats) override {
+    v1::PrefillEvent event;
+    v1::HandedOver& done = *event.mutable_handed_over();
+    done.set_prefill_seconds(absl::ToDoubleSeconds(figures.prefill));
+    done.set_transfer_seconds(absl::ToDoubleSeconds(stats.transfer));
+    done.set_transfer_exposed_seconds(absl::ToDoubleSeconds(stats.exposed));
+    done.set_kv_bytes(stats.bytes);
+    done.set_transport(stats.transport);
+    done.set_cached_prompt_tokens(figures.cached_tokens);
+    WriteLast(std::move(event));
+  }
+  void OnFinished(Sequence::End end, TokenId last_token, const PromptFigures& figures) override {
+    v1::PrefillEvent event;
+    v1::WorkerFinished& finished = *event.mutable_finished();
+    FillFinished(end, last_token, &finished);
+    finished.set_prefill_seconds(absl::ToDoubleSeconds(figures.prefill));
+    finished.set_cached_prompt_tokens(figures.cached_tokens);
+    WriteLast(std::move(event));
+  }
+};
+
+class DecodeReports final : public Reports<v1::DecodeEvent> {
+ public:
+  using Reports::Reports;
+
+  void OnAccepted() override {
+    v1::DecodeEvent event;
+    event.mutable_accepted();
+    Write(std::move(event));
+  }
+  void OnDecodeStarted(const PromptFigures& figures, uint32_t next_output_index) override {
+    v1::DecodeEvent event;
+    v1::DecodeStarted& started = *event.mutable_started();
+    started.set_prefill_seconds(absl::ToDoubleSeconds(figures.prefill));
+    started.set_queue_seconds(absl::ToDoubleSeconds(figures.queued));
+    started.set_cached_prompt_tokens(figures.cached_tokens);
+    started.set_next_output_index(next_output_index);
+    Write(std::move(event));
+  }
+  void OnToken(uint32_t output_index, const SampledToken& token, const SamplingParams& params) override {
+    v1::DecodeEvent event;
+    FillTokenEvent(output_index, token, params, event.mutable_tokens()->add_tokens());
+    Write(std::move(event));
+  }
+  void OnDraining() override {
+    v1::DecodeEvent event;
+    event.mutable_draining();
+    Write(std::move(event));
+  }
+  void OnFinished(Sequence::End end, TokenId last_token, const PromptFigures& /*figures*/) override {
+    v1::DecodeEvent event;
+    FillFinished(end, last_token, event.mutable_finished());
+    WriteLast(std::move(event));
+  }
+  void OnMigrated(uint32_t to_attempt) override {
+    v1::DecodeEvent event;
+    event.mutable_migrated()->set_to_attempt(to_attempt);
+    WriteLast(std::move(event));
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<AttemptEvents> ReportTo(std::shared_ptr<EventSink<v1::PrefillEvent>> sink) {
+  return std::make_shared<PrefillReports>(std::move(sink));
+}
+
+std::shared_ptr<AttemptEvents> ReportTo(std::shared_ptr<EventSink<v1::DecodeEvent>> sink) {
+  return std::make_shared<DecodeReports>(std::move(sink));
+}
+
+}  // namespace baton

@@ -1,0 +1,85 @@
+// A Job is an attempt in the scheduler: its sequence, its route and phase, and who is told about it.
+//
+// Used on the engine thread only.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "worker/scheduler/attempt_events.h"
+#include "worker/scheduler/phase.h"
+#include "worker/sequence.h"
+
+namespace baton {
+
+enum class Route : uint8_t {
+  kHandOver,  // computes the prompt here, hands the sequence over
+  kReceive,   // takes the sequence over, decodes here
+  kLocal,     // computes the prompt and decodes here
+};
+
+// Has a running sequence continue as another attempt of its request at another decode worker.
+struct MigrationOrder {
+  AttemptKey from;  // runs here
+  AttemptKey to;
+  uint32_t prior_output_tokens = 0;  // of `to`
+  HandoffTarget target;
+};
+
+struct Job {
+  // A handoff of a running sequence. The full pages leave while the sequence continues.
+  struct Departure {
+    MigrationOrder order;
+    std::shared_ptr<AttemptEvents> events;
+    int pages = 0;  // the first pages, all full
+  };
+
+  Job(Attempt attempt, PagePool& pool, Route way, std::shared_ptr<AttemptEvents> reports, absl::Time now)
+      : sequence(std::move(attempt), pool),
+        route(way),
+        events(std::move(reports)),
+        phase(way == Route::kReceive ? Phase::kAwaiting : Phase::kWaiting),
+        queued_since(now) {}
+
+  // Returns whether the phase changed.
+  bool Advance(PhaseEvent event) {
+    const std::optional<Phase> next = Next(phase, event);
+    if (next) phase = *next;
+    return next.has_value();
+  }
+
+  // The prompt is, or will be, computed here and has not been so far.
+  bool has_prompt_to_compute() const {
+    return route != Route::kReceive && phase >= Phase::kWaiting && phase <= Phase::kComputing;
+  }
+  // Pages of the prompt's beginning will be published soon: others can wait for these pages.
+  bool computes_soon() const { return has_prompt_to_compute() && phase != Phase::kWaiting && phase != Phase::kQueued; }
+  bool waits() const {
+    return phase == Phase::kAwaiting || phase == Phase::kWaiting || phase == Phase::kClaiming ||
+           phase == Phase::kQueued || phase == Phase::kReclaiming;
+  }
+  // A reservation of ours is open at a decode worker.
+  bool hands_over() const {
+    return route == Route::kHandOver && phase >= Phase::kReserving && phase <= Phase::kCommitting;
+  }
+  bool in_batch() const { return phase == Phase::kComputing || phase == Phase::kDecoding; }
+
+  Sequence sequence;
+  const Route route;
+  const std::shared_ptr<AttemptEvents> events;
+  Phase phase;
+  HandoffTarget target;  // of kHandOver
+  absl::Time queued_since;
+  std::optional<absl::Time> started;  // first step
+  absl::Duration prefill;             // first step to first token
+  int expected_cached = 0;            // tokens whose pages were published when the attempt came
+  int pages_put = 0;                  // full pages that have left, all layers of them
+  int readers = 0;                    // handoffs that may still read the pages
+  bool told_draining = false;
+  bool cancelled_at_rest = false;
+  std::optional<Departure> departure;
+};
+
+}  // namespace baton

@@ -1,0 +1,262 @@
+// Attempts come and go; capacity is claimed, granted and preempted. The steps are in steps.cc.
+#include "worker/scheduler/scheduler.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/log.h"
+#include "common/strings.h"
+
+namespace baton {
+
+Scheduler::Scheduler(const Parts& parts, const ScheduleLimits& limits)
+    : parts_(parts), limits_(limits), runner_(parts.model, parts.pool) {}
+
+void Scheduler::HandOver(Attempt attempt, const HandoffTarget& target, std::shared_ptr<AttemptEvents> events) {
+  auto job = std::make_unique<Job>(std::move(attempt), *parts_.pool, Route::kHandOver, std::move(events), parts_.now());
+  job->target = target;
+  Submit(std::move(job));
+}
+
+void Scheduler::Receive(Attempt attempt, std::shared_ptr<AttemptEvents> events) {
+  Submit(std::make_unique<Job>(std::move(attempt), *parts_.pool, Route::kReceive, std::move(events), parts_.now()));
+}
+
+void Scheduler::RunLocally(Attempt attempt, std::shared_ptr<AttemptEvents> events) {
+  Submit(std::make_unique<Job>(std::move(attempt), *parts_.pool, Route::kLocal, std::move(events), parts_.now()));
+}
+
+void Scheduler::Submit(std::unique_ptr<Job> job) {
+  Job& added = *job;
+  const Attempt& attempt = added.sequence.attempt();
+  const AttemptKey key = attempt.key;
+  if (!jobs_.Add({attempt.arrival, key}, job)) {
+    // The attempt that is here did not come through the receiver, which opens an attempt once.
+    if (added.route == Route::kReceive) parts_.receiver->CloseAttempt(key);
+    parts_.metrics->AttemptEnded(attempt, Cause::kInvalid);
+    added.events->OnFailed(Outcome(Cause::kInvalid, absl::StrCat("attempt ", key.ToString(), " is here already")));
+    return;
+  }
+  const KvLayout& layout = parts_.pool->layout();
+  added.expected_cached = parts_.pool->CountPublished(added.sequence.page_names()) * layout.page_tokens;
+  Log(LogLevel::kDebug, "attempt.accepted",
+      {{"request", key.request.ToString()},
+       {"attempt", key.attempt},
+       {"tokens", attempt.context_tokens()},
+       {"phase", Name(added.phase)}});
+  added.events->OnAccepted();
+}
+
+void Scheduler::Cancel(const AttemptKey& key) {
+  Job* job = jobs_.Find(key);
+  if (job == nullptr || job->phase == Phase::kReleasing) return;
+  if (job->phase == Phase::kAtRest) {  // the other worker's answer decides
+    job->cancelled_at_rest = true;
+    return;
+  }
+  Log(LogLevel::kDebug, "attempt.cancelled", {{"request", key.request.ToString()}, {"attempt", key.attempt}});
+  End(*job, Cause::kCancelled);
+}
+
+void Scheduler::FailAll() {
+  for (const AttemptKey& key : jobs_.Keys()) {
+    Job& job = *jobs_.Find(key);
+    if (job.phase == Phase::kReleasing) continue;
+    Fail(job, Outcome(Cause::kDraining, "the worker stops: drain-timeout is over"));
+  }
+}
+
+bool Scheduler::Tick() {
+  if (draining_) AnnounceDraining();
+  GrowAll();  // first, so that the ledger keeps pages for a sequence that could not grow
+  ClaimForPrompts();
+  TakeDecisions();
+  const std::vector<Share> plan = Plan();
+  if (!plan.empty()) RunStep(plan);
+  PublishLoad();
+  return !plan.empty();
+}
+
+PromptFigures Scheduler::FiguresOf(const Job& job) const {
+  return {.queued = job.started.value_or(job.queued_since) - job.queued_since,
+          .prefill = job.prefill,
+          .cached_tokens = job.sequence.cached_tokens()};
+}
+
+// ---------------------------------------------------------------------------------------------------- capacity
+
+void Scheduler::ClaimForPrompts() {
+  std::vector<Job*> claiming;
+  for (auto& [age, job] : jobs_) {
+    if (job->phase != Phase::kWaiting || IsComputedByAnother(*job)) continue;
+    job->Advance(PhaseEvent::kClaimed);
+    claiming.push_back(job.get());
+  }
+  for (Job* job : claiming) Claim(*job, /*urgent=*/false);
+}
+
+// Returns whether another prompt computes the next page that `job` could share. Once that page is published, `job`
+// continues from there.
+bool Scheduler::IsComputedByAnother(Job& job) {
+  const std::optional<Sequence::NamedPage> missing = job.sequence.FirstMissingPage();
+  return missing.has_value() && std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
+           Job& other = *entry.second;
+           return other.computes_soon() && other.sequence.HasPage(*missing);
+         });
+}
+
+// All pages of the context, and of a sequence that decodes here the page of the next token: half a prompt that waits
+// for its other half would keep another prompt from starting.
+void Scheduler::Claim(Job& job, bool urgent) {
+  const Attempt& attempt = job.sequence.attempt();
+  const int tokens = static_cast<int>(job.sequence.tokens().size()) + (job.route == Route::kLocal ? 1 : 0);
+  const auto names = job.sequence.sharable_names();
+  const absl::Status queued = parts_.ledger->Enqueue({.claimant = CapacityLedger::Claimant::kLocalPrompt,
+                                                      .age = {attempt.arrival, attempt.key},
+                                                      .pages = parts_.pool->layout().pages_for(tokens),
+                                                      .names = {names.begin(), names.end()},
+                                                      .urgent = urgent});
+  if (!queued.ok()) Fail(job, Outcome(Cause::kOverloaded, std::string(queued.message())));
+}
+
+void Scheduler::TakeDecisions() {
+  std::vector<Job*> to_reserve;
+  for (CapacityLedger::Decision& decision : parts_.ledger->TakeDecisions(CapacityLedger::Claimant::kLocalPrompt)) {
+    Job* job = jobs_.Find(decision.key);
+    if (job == nullptr || (job->phase != Phase::kClaiming && job->phase != Phase::kReclaiming)) {
+      parts_.ledger->Leave(CapacityLedger::Claimant::kLocalPrompt, decision.key);
+    } else if (!decision.pages.ok()) {
+      Fail(*job, Outcome(Cause::kQuarantined, std::string(decision.pages.status().message())));
+    } else {
+      Admit(*job, *std::move(decision.pages));
+      if (job->phase == Phase::kReserving) to_reserve.push_back(job);
+    }
+  }
+  for (Job* job : to_reserve) Reserve(*job);
+}
+
+void Scheduler::Admit(Job& job, SharedPages pages) {
+  job.sequence.TakePages(std::move(pages));
+  const bool reserves = job.route == Route::kHandOver && job.phase == Phase::kClaiming;
+  job.Advance(reserves ? PhaseEvent::kAdmittedToReserve : PhaseEvent::kAdmittedToCompute);
+}
+
+// Gives each sequence that decodes the page of its next token, oldest first.
+void Scheduler::GrowAll() {
+  std::vector<Age> running;
+  for (const auto& [age, job] : jobs_) {
+    if (job->in_batch()) running.push_back(age);
+  }
+  for (size_t i = 0; i < running.size(); ++i) {
+    const AttemptKey key = running[i].key;
+    while (!Grow(jobs_.Find(key)->sequence)) {
+      if (!PreemptFor(key, running)) return;
+      if (i == running.size()) return;  // the youngest was `key` itself
+    }
+  }
+}
+
+bool Scheduler::Grow(Sequence& sequence) {
+  const int missing = sequence.missing_pages();
+  if (missing == 0) return true;
+  absl::StatusOr<std::vector<PageRef>> pages = parts_.ledger->Grow(missing);
+  if (!pages.ok()) return false;
+  sequence.AddPages(*std::move(pages));
+  return true;
+}
+
+bool Scheduler::PreemptFor(const AttemptKey& needy, std::vector<Age>& running) {
+  // Pages of attempts that have ended will come back soon.
+  const bool pages_will_come = std::any_of(jobs_.begin(), jobs_.end(),
+                                           [](const auto& entry) { return entry.second->phase == Phase::kReleasing; });
+  if (pages_will_come) return false;
+  if (const std::optional<AttemptKey> victim = PickVictim(running)) {
+    Fail(*jobs_.Find(*victim), Outcome(Cause::kPreempted, "KV pages ran out and this was the youngest sequence"));
+    running.pop_back();
+    return true;
+  }
+  // `needy` is the oldest sequence and runs alone. Pages that a writer fills or gives back will come; pages in
+  // quarantine may not.
+  Job& job = *jobs_.Find(needy);
+  if (parts_.pool->counts().used <= job.sequence.page_ids().size()) {
+    Fail(job, Outcome(Cause::kPreempted, "KV pages are in quarantine"));
+  }
+  return false;
+}
+
+void Scheduler::LeaveCapacity(const Job& job) {
+  const AttemptKey& key = job.sequence.key();
+  if (job.route == Route::kReceive) return parts_.receiver->CloseAttempt(key);
+  parts_.ledger->Withdraw(CapacityLedger::Claimant::kLocalPrompt, key);
+  parts_.ledger->Leave(CapacityLedger::Claimant::kLocalPrompt, key);
+}
+
+// ---------------------------------------------------------------------------------------------------- endings
+
+void Scheduler::Fail(Job& job, const Outcome& why, Handoff handoff) {
+  const AttemptKey& key = job.sequence.key();
+  Log(LogLevel::kWarning, "attempt.failed",
+      {{"request", key.request.ToString()},
+       {"attempt", key.attempt},
+       {"phase", Name(job.phase)},
+       {"outcome", Name(why.cause)},
+       {"at_fault", Name(why.at_fault)},
+       {"detail", why.detail}});
+  job.events->OnFailed(why);
+  End(job, why.cause, handoff);
+}
+
+void Scheduler::End(Job& job, Cause cause, Handoff handoff) {
+  const AttemptKey key = job.sequence.key();
+  const bool aborts_handoff = job.hands_over() && handoff != Handoff::kOver;
+  parts_.metrics->AttemptEnded(job.sequence.attempt(), cause);
+  job.Advance(PhaseEvent::kEnded);
+  AbortDeparture(job, Outcome(Cause::kRevoked, Concat("the attempt has ended: ", Name(cause))));
+  LeaveCapacity(job);
+  if (aborts_handoff) {
+    parts_.sender->Abort(key, /*finished=*/handoff == Handoff::kOpenButFinished,
+                         [this, key] { Post([this, key] { OnNoLongerRead(key); }); });
+  }
+  if (job.readers == 0) Erase(key);
+}
+
+void Scheduler::OnNoLongerRead(const AttemptKey& key) {
+  Job* job = jobs_.Find(key);
+  if (job == nullptr) return;
+  --job->readers;
+  if (job->phase == Phase::kReleasing) {
+    if (job->readers == 0) Erase(key);
+  } else if (job->cancelled_at_rest) {
+    Cancel(key);
+  }
+}
+
+void Scheduler::Erase(const AttemptKey& key) {
+  // Nobody reads the pages any more, so that published pages may replace them.
+  jobs_.Find(key)->sequence.Publish(/*replace=*/true);
+  jobs_.Erase(key);
+}
+
+void Scheduler::PublishLoad() {
+  uint32_t waiting = 0;
+  uint32_t running = 0;
+  uint64_t waiting_tokens = 0;
+  for (const auto& [age, job] : jobs_) {
+    if (job->phase == Phase::kReleasing) continue;
+    (job->waits() ? waiting : running) += 1;
+    if (!job->has_prompt_to_compute()) continue;
+    const Sequence& sequence = job->sequence;
+    // The pending tokens of a prompt without pages do not count its cached tokens yet.
+    const int cached = sequence.page_ids().empty() ? job->expected_cached : 0;
+    waiting_tokens += std::max(sequence.pending_tokens() - cached, 1);
+  }
+  parts_.load->waiting_requests = waiting;
+  parts_.load->running_sequences = running;
+  parts_.load->waiting_tokens = waiting_tokens;
+  parts_.metrics->SetSequences(running, waiting);
+  parts_.metrics->SetPages(parts_.pool->counts());
+}
+
+}  // namespace baton

@@ -1,0 +1,156 @@
+// The Scheduler decides what a worker computes next: continuous batching over the sequences of one model, for prefill
+// workers, decode workers and workers that do both.
+//
+// Each attempt takes one of three routes (job.h): hand over, receive, local. The routes share the phases (phases.def),
+// the steps, growth and preemption; a role is the set of routes that the worker's services submit.
+//
+// A tick grows running sequences, claims capacity for prompts, admits what the CapacityLedger granted, and runs one
+// step: one token for each sequence that decodes, and chunks of prompts under what is left of the token budget. When
+// pages run out, the youngest running sequence is preempted; the oldest never is.
+//
+// While the worker drains, the caller of a running sequence is told to migrate the sequence (migration.cc). A migrated
+// sequence decodes here while its full pages leave, and rests when they have landed. The tokens sampled meanwhile
+// follow with Commit.
+//
+// Every attempt ends with one final report to its AttemptEvents, or with Cancel, and gives back all that it holds.
+//
+// Lives on one engine thread: construction aside, all methods run there. Callbacks of the handoff endpoints come back
+// through Parts::post.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/clock.h"
+#include "common/outcome.h"
+#include "engine/kv/page_pool.h"
+#include "engine/model/model.h"
+#include "kvtransfer/endpoints/endpoints.h"
+#include "worker/admission/capacity_ledger.h"
+#include "worker/engine_thread.h"
+#include "worker/load.h"
+#include "worker/metrics.h"
+#include "worker/schedule.h"
+#include "worker/scheduler/job.h"
+#include "worker/scheduler/job_table.h"
+#include "worker/step.h"
+
+namespace baton {
+
+class Scheduler final : public Ticker {
+ public:
+  struct Parts {  // all outlive the scheduler
+    Model* model = nullptr;
+    PagePool* pool = nullptr;
+    CapacityLedger* ledger = nullptr;
+    HandoffSender* sender = nullptr;      // null: hands nothing over
+    HandoffReceiver* receiver = nullptr;  // null: receives nothing
+    WorkerMetrics* metrics = nullptr;
+    WorkerLoadBoard* load = nullptr;
+    std::function<void(std::function<void()>)> post;  // runs a command on the engine thread; thread-safe
+    std::function<absl::Time()> now = SteadyNow;
+  };
+  Scheduler(const Parts& parts, const ScheduleLimits& limits);
+
+  // Computes the prompt here and hands the sequence over to `target`.
+  void HandOver(Attempt attempt, const HandoffTarget& target, std::shared_ptr<AttemptEvents> events);
+  // Waits for the sequence from another worker. The attempt is open at the receiver.
+  void Receive(Attempt attempt, std::shared_ptr<AttemptEvents> events);
+  // Computes the prompt and decodes here.
+  void RunLocally(Attempt attempt, std::shared_ptr<AttemptEvents> events);
+  // Nobody needs the attempt any more. Ignores unknown keys.
+  void Cancel(const AttemptKey& key);
+
+  // Reports of the receiver.
+  void OnReceived(ReceivedSequence received);
+  void OnReceiveFailed(const AttemptKey& key, const Outcome& why);
+
+  // Ends as the comment of Migrate in worker.proto says. OnHandedOver and OnFailed of `events` are the final reports.
+  void Migrate(const MigrationOrder& order, std::shared_ptr<AttemptEvents> events);
+  // The sequence stays here. Ignores unknown orders.
+  void CancelMigration(const MigrationOrder& order);
+
+  // The receiver refuses reservations from now on; callers are told to migrate running sequences.
+  void StartDraining() { draining_ = true; }
+  // Ends every attempt with DRAINING.
+  void FailAll();
+
+  bool Tick() override;
+
+ private:
+  // What is left of a job's own handoff when the job ends.
+  enum class Handoff { kOpen, kOpenButFinished, kOver };
+
+  void Submit(std::unique_ptr<Job> job);
+  PromptFigures FiguresOf(const Job& job) const;
+
+  // Capacity.
+  void ClaimForPrompts();
+  bool IsComputedByAnother(Job& job);
+  void Claim(Job& job, bool urgent);
+  void TakeDecisions();
+  void Admit(Job& job, SharedPages pages);
+  void GrowAll();
+  bool Grow(Sequence& sequence);
+  // Makes room for `needy` by preemption. False: pages will come later, or `needy` itself has ended.
+  bool PreemptFor(const AttemptKey& needy, std::vector<Age>& running);
+  void LeaveCapacity(const Job& job);
+
+  // Steps.
+  std::vector<Share> Plan() const;
+  void RunStep(const std::vector<Share>& plan);
+  void BeginComputing(Job& job, absl::Time now);
+  bool OnLayerDone(const std::vector<Job*>& jobs, const std::vector<int>& pages_complete, int layer);
+  // Pages of a sequence that are complete once the entry's tokens are in: full pages, and the prompt's last page.
+  int PagesComplete(const StepEntry& entry) const;
+  void OnStepDone(const std::vector<Job*>& jobs, const std::vector<StepEntry>& entries,
+                  const std::vector<int>& pages_complete, absl::Duration duration);
+  void OnStepFailed(const std::vector<StepEntry>& entries, const absl::Status& status);
+  void OnSampled(Job& job, const SampledToken& sampled);
+  void OnPromptComputed(Job& job);
+
+  // handover.cc: what route kHandOver adds.
+  void Reserve(Job& job);
+  void OnNoRoomYet(const AttemptKey& key);
+  void OnGranted(const AttemptKey& key);
+  void OnHandoverFailed(const AttemptKey& key, const Outcome& why);
+  void OnHandedOver(const AttemptKey& key, const HandoffStats& stats);
+
+  // Endings.
+  void Fail(Job& job, const Outcome& why, Handoff handoff = Handoff::kOpen);
+  void End(Job& job, Cause cause, Handoff handoff = Handoff::kOpen);
+  // One handoff fewer reads the job's pages.
+  void OnNoLongerRead(const AttemptKey& key);
+  void Erase(const AttemptKey& key);
+  void PublishLoad();
+
+  // migration.cc
+  absl::Status CheckMigratable(const Job* job, const MigrationOrder& order) const;
+  void AnnounceDraining();
+  bool FillsAPage(const Job& job) const;
+  Job* FindDeparting(const MigrationOrder& order);
+  void OnDepartureGranted(const MigrationOrder& order);
+  void OnDepartureFlushed(const MigrationOrder& order);
+  void OnDepartureFailed(const MigrationOrder& order, const Outcome& why);
+  void OnDeparted(const MigrationOrder& order, const HandoffStats& stats);
+  void AbortDeparture(Job& job, const Outcome& why);
+  void EndDeparture(Job& job, const Outcome& why);
+
+  // receive.cc
+  absl::Status CheckReceived(const Job& job, const ReceivedSequence& received) const;
+
+  // Runs `report` on the engine thread. For callbacks of the endpoints.
+  void Post(std::function<void()> report) { parts_.post(std::move(report)); }
+
+  const Parts parts_;
+  const ScheduleLimits limits_;
+  StepRunner runner_;
+  JobTable<Job> jobs_;
+  MeanSpeed prefill_speed_;
+  bool draining_ = false;
+};
+
+}  // namespace baton
