@@ -43,6 +43,7 @@ class Node {
   InprocTransport& transport() { return *transport_; }
   Model& model() { return *model_; }
   const std::string& name() const { return name_; }
+  const prometheus::Registry& registry() const { return *registry_; }
   // No page in use or quarantined, within a deadline.
   bool BecomesEmpty();
 
