@@ -200,6 +200,10 @@ TEST_F(CapacityLedgerTest, AClaimOnHoldNeitherAdvancesNorHoldsOthersUp) {
     EXPECT_THAT(Claimed(kLocal, request, 1), ElementsAre(absl::StrCat(request))) << "more than twice";
     End(kLocal, request);
   }
+  ledger_->Hold(kRemote, RequestKey(2), false);
+  EXPECT_THAT(Claimed(kLocal, 7, 1), ElementsAre("7")) << "passed while on hold does not count";
+  End(kLocal, 7);
+  ledger_->Hold(kRemote, RequestKey(2), true);
   End(kLocal, 1);
   EXPECT_THAT(Decided(kRemote), IsEmpty());
   ledger_->Hold(kRemote, RequestKey(2), false);
@@ -379,6 +383,17 @@ TEST_F(CapacityLedgerTest, LeavingWakesTheOtherSideAndNoReservationWakesItsOwn) 
   EXPECT_THAT(Decided(kLocal), ElementsAre("4"));
 }
 
+// The endpoint holds the mutex that its own hook would take.
+TEST_F(CapacityLedgerTest, NoCallForAReservationRunsTheHookOfReservations) {
+  Start({.max_bypass = 0, .growth_watermark_pages = 0});
+  EXPECT_THAT(Claimed(kRemote, 1, 3), ElementsAre("1"));
+  Claimed(kRemote, 2, 9);
+  Claimed(kRemote, 3, 1);
+  ledger_->Withdraw(kRemote, RequestKey(2));
+  EXPECT_THAT(Decided(kRemote), ElementsAre("3"));
+  EXPECT_EQ(remote_wakes_, 0);
+}
+
 TEST_F(CapacityLedgerTest, HooksMayCallTheLedger) {
   std::vector<std::string> decided;
   ledger_->SetHooks({.on_local = nullptr, .on_reservation = [&] { decided = Decided(kRemote); }});
@@ -423,8 +438,7 @@ TEST_F(CapacityLedgerTest, GrantsLeaveWhatAFailedGrowthAskedFor) {
   EXPECT_THAT(Decided(kRemote), IsEmpty());
   ASSERT_OK_AND_ASSIGN(std::vector<PageRef> grown, ledger_->Grow(1));
   EXPECT_THAT(Decided(kRemote), IsEmpty()) << "4 pages are left";
-  End(kLocal, 1);
-  EXPECT_THAT(Decided(kRemote), ElementsAre("3"));
+  EXPECT_THAT(Claimed(kRemote, 4, 4), ElementsAre("4")) << "the growth has its page";
 }
 
 TEST_F(CapacityLedgerTest, AGrowthThatIsNoLongerWantedHoldsNobodyUp) {
