@@ -152,7 +152,7 @@ std::string_view TextOrEmpty(const std::map<std::string, std::string>& texts, co
 }  // namespace
 
 void AddConfig(const ModelConfig& config, GgufHeader& header) {
-  const std::string name = config.architecture == Architecture::kLlama ? "llama" : "qwen3";
+  const std::string name(config.family->gguf);
   const auto add = [&](std::string_view key, int value) {
     header.AddUint32(Concat(name, ".", key), static_cast<uint32_t>(value));
   };

@@ -17,6 +17,7 @@
 #include "cli/tools/synthetic_vocabulary.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
+#include "engine/families/llama.h"
 #include "engine/formats/block_codec.h"
 #include "engine/formats/gguf_conventions.h"
 #include "engine/formats/gguf_convert.h"
@@ -68,6 +69,7 @@ std::vector<Weight> WeightsOf(const ModelPreset& p) {
 
 ModelConfig ConfigOf(const ModelPreset& p) {
   ModelConfig config;
+  config.family = &kLlama;
   config.hidden_size = p.hidden_size;
   config.layers = p.layers;
   config.heads = p.heads;

@@ -68,11 +68,9 @@ absl::StatusOr<Input> FromFolder(const std::filesystem::path& folder) {
   input.origin = checkpoint.origin();
   for (const Tensor& tensor : checkpoint.tensors()) {
     if (tensor.name.ends_with(".rotary_emb.inv_freq")) continue;
-    if (config.tied_embeddings && tensor.name == "lm_head.weight") continue;
-    Job& job = input.jobs.emplace_back(Job{GgufTensorName(tensor.name), tensor});
-    if (config.architecture != Architecture::kLlama) continue;
-    if (tensor.name.ends_with(".q_proj.weight")) job.tensor.interleaved_heads = config.heads;
-    if (tensor.name.ends_with(".k_proj.weight")) job.tensor.interleaved_heads = config.kv_heads;
+    if (config.tied_embeddings && tensor.name == config.family->tensor(TensorRole::kHead).hugging_face) continue;
+    Job& job = input.jobs.emplace_back(Job{GgufTensorName(*config.family, tensor.name), tensor});
+    job.tensor.interleaved_heads = config.family->InterleavedHeads(tensor.name, config.heads, config.kv_heads);
   }
   input.rope_factors = RopeFactors(config);
   if (!input.rope_factors.empty()) {

@@ -1,14 +1,13 @@
 // Converts a GGUF model's metadata to config.json and its tensor names to Hugging Face's.
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_join.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
 #include "engine/formats/gguf_conventions.h"
@@ -18,22 +17,6 @@
 
 namespace baton {
 namespace {
-
-constexpr std::string_view kEmbedding = "token_embd.weight";
-
-struct GgufFamily {
-  std::string_view name;  // general.architecture
-  std::string_view hugging_face;
-  bool interleaved;  // rows of q and k, see HuggingFaceRow
-};
-constexpr std::array kGgufFamilies = {GgufFamily{"llama", "LlamaForCausalLM", true},
-                                      GgufFamily{"qwen3", "Qwen3ForCausalLM", false}};
-
-const GgufFamily* FindFamily(std::string_view name) {
-  const auto* found =
-      std::find_if(kGgufFamilies.begin(), kGgufFamilies.end(), [&](const GgufFamily& f) { return f.name == name; });
-  return found == kGgufFamilies.end() ? nullptr : found;
-}
 
 const Tensor* FindTensor(const GgufModel& model, std::string_view name) {
   const auto found =
@@ -53,7 +36,7 @@ class ConfigConverter {
     BATON_RETURN_IF_ERROR(RefuseUnsupportedKeys());
     BATON_RETURN_IF_ERROR(ReadVocabulary());
     BATON_RETURN_IF_ERROR(ReadRope());
-    config_["tie_word_embeddings"] = FindTensor(model_, "output.weight") == nullptr;
+    config_["tie_word_embeddings"] = FindTensor(model_, family_->tensor(TensorRole::kHead).gguf) == nullptr;
     return config_.dump();
   }
 
@@ -68,13 +51,12 @@ class ConfigConverter {
     constexpr std::string_view kKey = "general.architecture";
     fields_.Required(kKey).String(kKey, architecture_);
     BATON_RETURN_IF_ERROR(fields_.status());
-    const GgufFamily* family = FindFamily(architecture_);
-    if (family == nullptr) {
-      const std::string known =
-          absl::StrJoin(kGgufFamilies, ", ", [](std::string* out, const GgufFamily& f) { out->append(f.name); });
-      return Unsupported(kKey, Concat("unknown architecture \"", architecture_, "\", expected one of ", known));
+    family_ = FindGgufFamily(architecture_);
+    if (family_ == nullptr) {
+      return Unsupported(kKey,
+                         Concat("unknown architecture \"", architecture_, "\", expected one of ", GgufFamilyNames()));
     }
-    config_["architectures"] = {family->hugging_face};
+    config_["architectures"] = {family_->hugging_face};
     return absl::OkStatus();
   }
 
@@ -126,10 +108,10 @@ class ConfigConverter {
   }
 
   absl::Status ReadVocabulary() {
-    const Tensor* embedding = FindTensor(model_, kEmbedding);
+    const std::string_view name = family_->tensor(TensorRole::kEmbedding).gguf;
+    const Tensor* embedding = FindTensor(model_, name);
     if (embedding == nullptr || embedding->shape.size() != 2) {
-      return absl::InvalidArgumentError(
-          Concat(model_.origin, ": expected a tensor ", kEmbedding, " of two dimensions"));
+      return absl::InvalidArgumentError(Concat(model_.origin, ": expected a tensor ", name, " of two dimensions"));
     }
     config_["vocab_size"] = embedding->shape.front();
     if (embedding->type == TensorType::kF16) config_["torch_dtype"] = "float16";
@@ -182,64 +164,39 @@ class ConfigConverter {
   const GgufModel& model_;
   GgufFields fields_;
   std::string_view architecture_;
+  const ModelFamily* family_ = nullptr;
   int64_t head_dim_ = 0;
   nlohmann::json config_;
 };
 
-struct TensorName {
-  std::string_view gguf;
-  std::string_view hugging_face;
-};
-constexpr TensorName kModelTensors[] = {{kEmbedding, "model.embed_tokens.weight"},
-                                        {"output_norm.weight", "model.norm.weight"},
-                                        {"output.weight", "lm_head.weight"}};
-constexpr TensorName kLayerTensors[] = {
-    {"attn_norm.weight", "input_layernorm.weight"},    {"attn_q.weight", "self_attn.q_proj.weight"},
-    {"attn_k.weight", "self_attn.k_proj.weight"},      {"attn_v.weight", "self_attn.v_proj.weight"},
-    {"attn_output.weight", "self_attn.o_proj.weight"}, {"attn_q_norm.weight", "self_attn.q_norm.weight"},
-    {"attn_k_norm.weight", "self_attn.k_norm.weight"}, {"ffn_norm.weight", "post_attention_layernorm.weight"},
-    {"ffn_gate.weight", "mlp.gate_proj.weight"},       {"ffn_up.weight", "mlp.up_proj.weight"},
-    {"ffn_down.weight", "mlp.down_proj.weight"},
-};
+using Naming = std::string_view TensorName::*;
 
-enum class Naming : uint8_t { kGguf, kHuggingFace };
-
-std::string_view NameIn(Naming naming, const TensorName& name) {
-  return naming == Naming::kGguf ? name.gguf : name.hugging_face;
-}
-
-// Translates a tensor name from naming `from` to the other naming. Returns "" when `names` lacks `name`.
-std::string_view Translate(std::span<const TensorName> names, Naming from, std::string_view name) {
-  const auto found =
-      std::find_if(names.begin(), names.end(), [&](const TensorName& n) { return NameIn(from, n) == name; });
-  if (found == names.end()) return {};
-  return NameIn(from == Naming::kGguf ? Naming::kHuggingFace : Naming::kGguf, *found);
-}
-
-constexpr std::string_view LayerPrefix(Naming naming) { return naming == Naming::kGguf ? "blk." : "model.layers."; }
-
-// "blk.12.attn_q.weight" -> (12, "attn_q.weight").
-std::optional<std::pair<int, std::string_view>> SplitLayerName(Naming naming, std::string_view name) {
-  if (!name.starts_with(LayerPrefix(naming))) return std::nullopt;
-  name.remove_prefix(LayerPrefix(naming).size());
+// With the prefix "blk.": "blk.12.attn_q.weight" -> (12, "attn_q.weight").
+std::optional<std::pair<int, std::string_view>> SplitLayerName(std::string_view prefix, std::string_view name) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
   int layer = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
   if (error != std::errc() || end == name.data() + name.size() || *end != '.') return std::nullopt;
   return std::pair(layer, name.substr(end + 1 - name.data()));
 }
 
-std::string Rename(Naming from, std::string_view name) {
-  const Naming to = from == Naming::kGguf ? Naming::kHuggingFace : Naming::kGguf;
-  std::string_view other = Translate(kModelTensors, from, name);
-  if (!other.empty()) return std::string(other);
-  const auto layer = SplitLayerName(from, name);
-  if (layer) other = Translate(kLayerTensors, from, layer->second);
-  return other.empty() ? std::string(name) : Concat(LayerPrefix(to), layer->first, ".", other);
+// Translates a tensor's name from naming `from` to naming `to`. An unknown name stays as it is.
+std::string Rename(const ModelFamily& family, Naming from, Naming to, std::string_view name) {
+  const auto layer = SplitLayerName(family.layer_prefix.*from, name);
+  const std::string prefix = layer ? Concat(family.layer_prefix.*to, layer->first, ".") : "";
+  const std::span<const TensorName> tensors = family.tensors;
+  for (const TensorName& tensor : layer ? tensors.subspan(kModelTensors) : tensors.first(kModelTensors)) {
+    if (tensor.*from == (layer ? layer->second : name)) return Concat(prefix, tensor.*to);
+  }
+  return std::string(name);
 }
 
 }  // namespace
 
-std::string GgufTensorName(std::string_view hugging_face) { return Rename(Naming::kHuggingFace, hugging_face); }
+std::string GgufTensorName(const ModelFamily& family, std::string_view hugging_face) {
+  return Rename(family, &TensorName::hugging_face, &TensorName::gguf, hugging_face);
+}
 
 absl::StatusOr<std::string> GgufConfigJson(const GgufModel& model) { return ConfigConverter(model).Convert(); }
 
@@ -248,8 +205,7 @@ std::vector<Tensor> GgufTensors(const GgufModel& model) {
   int64_t heads = 0;
   GgufFields fields(model.metadata, model.origin);
   fields.String("general.architecture", architecture);
-  const GgufFamily* family = FindFamily(architecture);
-  const bool interleaved = family != nullptr && family->interleaved;
+  const ModelFamily* const family = FindGgufFamily(architecture);
   fields.Int(Concat(architecture, ".attention.head_count"), 1, INT32_MAX, heads);
   int64_t kv_heads = heads;
   fields.Int(Concat(architecture, ".attention.head_count_kv"), 1, INT32_MAX, kv_heads);
@@ -258,10 +214,11 @@ std::vector<Tensor> GgufTensors(const GgufModel& model) {
   for (const Tensor& tensor : model.tensors) {
     if (tensor.name == kGgufRopeFactors) continue;
     Tensor& renamed = tensors.emplace_back(tensor);
-    renamed.name = Rename(Naming::kGguf, tensor.name);
     renamed.name_in_file = tensor.name;
-    if (interleaved && renamed.name.ends_with(".q_proj.weight")) renamed.interleaved_heads = static_cast<int>(heads);
-    if (interleaved && renamed.name.ends_with(".k_proj.weight")) renamed.interleaved_heads = static_cast<int>(kv_heads);
+    if (family == nullptr) continue;
+    renamed.name = Rename(*family, &TensorName::gguf, &TensorName::hugging_face, tensor.name);
+    renamed.interleaved_heads =
+        family->InterleavedHeads(renamed.name, static_cast<int>(heads), static_cast<int>(kv_heads));
   }
   return tensors;
 }

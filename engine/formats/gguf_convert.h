@@ -10,19 +10,21 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/families/family.h"
 #include "engine/formats/gguf_model.h"
 
 namespace baton {
 
-// Returns the text of config.json. Supports Llama and Qwen3.
+// Returns the text of config.json. Supports the families of engine/families.
 absl::StatusOr<std::string> GgufConfigJson(const GgufModel& model);
 
-// Returns the model's tensors under their Hugging Face names; unknown names stay as they are. Llama's q and k get
-// `interleaved_heads`. Leaves out rope_freqs.weight, because GgufConfigJson turns that tensor into rope_scaling.
+// Returns the model's tensors under their Hugging Face names; unknown names stay as they are. q and k of families that
+// interleave these get `interleaved_heads`. Leaves out rope_freqs.weight, because GgufConfigJson turns that tensor into
+// rope_scaling.
 std::vector<Tensor> GgufTensors(const GgufModel& model);
 
-// Returns the GGUF name of a tensor with the name `hugging_face`; an unknown name stays as it is.
-std::string GgufTensorName(std::string_view hugging_face);
+// Returns the GGUF name of the family's tensor with the name `hugging_face`; an unknown name stays as it is.
+std::string GgufTensorName(const ModelFamily& family, std::string_view hugging_face);
 
 // Returns file name -> text for tokenizer.json, tokenizer_config.json and generation_config.json, like LoadTextAssets
 // (model_folder.h). Supports byte-level BPE and SentencePiece's BPE.

@@ -1,13 +1,10 @@
 #include "engine/model/config.h"
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "common/json.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
@@ -27,14 +24,6 @@ constexpr int kMaxHeadDim = 1024;
 constexpr int kMaxPositions = 1'000'000;               // the range in which rotary angles are exact
 constexpr int64_t kMaxRopeEntries = int64_t{1} << 27;  // positions x head_dim
 
-struct Family {
-  std::string_view name;
-  Architecture architecture;
-  bool qk_norm;
-};
-constexpr std::array kFamilies = {Family{"LlamaForCausalLM", Architecture::kLlama, false},
-                                  Family{"Qwen3ForCausalLM", Architecture::kQwen3, true}};
-
 absl::Status Unimplemented(std::string_view origin, std::string_view field, std::string_view why) {
   return absl::UnimplementedError(Concat(origin, ": ", field, ": ", why));
 }
@@ -47,17 +36,11 @@ absl::Status ReadArchitecture(JsonFields& fields, std::string_view origin, Model
     return fields.status();
   }
   config.architecture_name = list->front().get<std::string>();
-  const auto* family = std::find_if(kFamilies.begin(), kFamilies.end(),
-                                    [&](const Family& f) { return f.name == config.architecture_name; });
-  if (family == kFamilies.end()) {
-    const std::string known =
-        absl::StrJoin(kFamilies, ", ", [](std::string* out, const Family& f) { out->append(f.name); });
-    return Unimplemented(origin, "architectures",
-                         Concat("unknown architecture ", list->front().dump(), ", expected one of ", known));
-  }
-  config.architecture = family->architecture;
-  config.qk_norm = family->qk_norm;
-  return absl::OkStatus();
+  config.family = FindHuggingFaceFamily(config.architecture_name);
+  if (config.family != nullptr) return absl::OkStatus();
+  return Unimplemented(
+      origin, "architectures",
+      Concat("unknown architecture ", list->front().dump(), ", expected one of ", HuggingFaceFamilyNames()));
 }
 
 void ReadSizes(JsonFields& fields, ModelConfig& config) {
@@ -93,17 +76,18 @@ void CheckSizes(JsonFields& fields, const ModelConfig& config) {
 }
 
 // Refuses fields that would change the computation and are not supported.
-absl::Status RefuseUnsupported(JsonFields& fields, std::string_view origin) {
+absl::Status RefuseUnsupported(JsonFields& fields, std::string_view origin, const LayerParts& parts) {
   for (const std::string_view field : {"attention_bias", "mlp_bias"}) {
     bool set = false;
     fields.Bool(field, set);
     if (set) return Unimplemented(origin, field, "biases are not supported, expected false");
   }
   for (const std::string_view field : {"hidden_act", "hidden_activation"}) {
-    std::string activation = "silu";
+    const std::string_view expected = ConfigName(parts.feed_forward);
+    std::string activation(expected);
     fields.String(field, activation);
-    if (activation != "silu") {
-      return Unimplemented(origin, field, Concat("unknown activation \"", activation, "\", expected silu"));
+    if (activation != expected) {
+      return Unimplemented(origin, field, Concat("unknown activation \"", activation, "\", expected ", expected));
     }
   }
   bool sliding = fields.Find("sliding_window") != nullptr;
@@ -111,8 +95,8 @@ absl::Status RefuseUnsupported(JsonFields& fields, std::string_view origin) {
   if (sliding) return Unimplemented(origin, "sliding_window", "sliding-window attention is not supported");
   if (const Json* types = fields.Find("layer_types"); types != nullptr) {
     for (const Json& type : *types) {
-      if (type != "full_attention") {
-        return Unimplemented(origin, "layer_types", "only full_attention is supported");
+      if (type != ConfigName(parts.attention)) {
+        return Unimplemented(origin, "layer_types", Concat("only ", ConfigName(parts.attention), " is supported"));
       }
     }
   }
@@ -164,7 +148,7 @@ absl::StatusOr<ModelConfig> ParseModelConfig(std::string_view json, std::string_
   JsonFields fields(root, origin);
   ModelConfig config;
   BATON_RETURN_IF_ERROR(ReadArchitecture(fields, origin, config));
-  BATON_RETURN_IF_ERROR(RefuseUnsupported(fields, origin));
+  BATON_RETURN_IF_ERROR(RefuseUnsupported(fields, origin, config.family->parts));
   ReadSizes(fields, config);
   CheckSizes(fields, config);
   double eps = 1e-6;

@@ -6,11 +6,10 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "engine/families/family.h"
 #include "engine/types.h"
 
 namespace baton {
-
-enum class Architecture : uint8_t { kLlama, kQwen3 };
 
 struct RopeConfig {
   enum class Scaling : uint8_t { kNone, kLinear, kLlama3 };
@@ -24,8 +23,8 @@ struct RopeConfig {
 };
 
 struct ModelConfig {
-  Architecture architecture = Architecture::kLlama;
-  std::string architecture_name;  // as in config.json, for instance "LlamaForCausalLM"
+  const ModelFamily* family = nullptr;  // set by ParseModelConfig
+  std::string architecture_name;        // the family's name in config.json, for instance "LlamaForCausalLM"
   int hidden_size = 0;
   int layers = 0;
   int heads = 0;
@@ -36,7 +35,6 @@ struct ModelConfig {
   int max_positions = 0;
   float rms_norm_eps = 1e-5f;
   bool tied_embeddings = false;
-  bool qk_norm = false;  // Qwen3: RMSNorm over head_dim of each q and k head, before RoPE
   RopeConfig rope;
 };
 

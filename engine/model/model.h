@@ -101,7 +101,8 @@ class Model {
   // Measures the machine's peak rates with these weights. Takes about a second. Do not call during Forward.
   virtual MachineLimits MeasureLimits() = 0;
 
-  // Runs `batch` against `pool`, which must have this model's kv_layout() and kv_memory(). Not thread-safe: one call at a time.
+  // Runs `batch` against `pool`, which must have this model's kv_layout() and kv_memory(). Not thread-safe: one call at
+  // a time.
   //   INVALID_ARGUMENT  a token, position or page is out of range; nothing was computed
   //   CANCELLED         `layer_done` returned false
   virtual absl::Status Forward(std::span<const SequenceInput> batch, PagePool& pool, const LayerDone& layer_done,

@@ -79,7 +79,8 @@ class TensorReader {
   absl::Status CheckAllUsed(const ModelConfig& config) const {
     for (const Tensor& tensor : checkpoint_.tensors()) {
       const bool harmless =
-          tensor.name.ends_with(".rotary_emb.inv_freq") || (config.tied_embeddings && tensor.name == "lm_head.weight");
+          tensor.name.ends_with(".rotary_emb.inv_freq") ||
+          (config.tied_embeddings && tensor.name == config.family->tensor(TensorRole::kHead).hugging_face);
       if (!harmless && !used_.contains(tensor.name)) {
         return Error(tensor.name, Concat("is not part of the model: config.json describes a ", config.architecture_name,
                                          " of ", config.layers, " layers"));
@@ -130,27 +131,26 @@ absl::StatusOr<LayerWeights> LoadLayer(const ModelConfig& config, int index, Ten
   const int hidden = config.hidden_size;
   const int q_size = config.heads * config.head_dim;
   const int kv_size = config.kv_heads * config.head_dim;
-  const std::string layer = Concat("model.layers.", index, ".");
-  const std::string attention = layer + "self_attn.";
-  const std::string mlp = layer + "mlp.";
+  const std::string prefix = Concat(config.family->layer_prefix.hugging_face, index, ".");
+  const auto name = [&](TensorRole role) { return Concat(prefix, config.family->tensor(role).hugging_face); };
   LayerWeights weights;
 
-  BATON_ASSIGN_OR_RETURN(weights.attention_norm, tensors.Vector(layer + "input_layernorm.weight", hidden));
-  BATON_ASSIGN_OR_RETURN(weights.qkv, tensors.Packed({{attention + "q_proj.weight", q_size},
-                                                      {attention + "k_proj.weight", kv_size},
-                                                      {attention + "v_proj.weight", kv_size}},
-                                                     hidden));
-  if (config.qk_norm) {
-    BATON_ASSIGN_OR_RETURN(weights.q_norm, tensors.Vector(attention + "q_norm.weight", config.head_dim));
-    BATON_ASSIGN_OR_RETURN(weights.k_norm, tensors.Vector(attention + "k_norm.weight", config.head_dim));
+  BATON_ASSIGN_OR_RETURN(weights.attention_norm, tensors.Vector(name(TensorRole::kAttentionNorm), hidden));
+  BATON_ASSIGN_OR_RETURN(
+      weights.qkv,
+      tensors.Packed({{name(TensorRole::kQ), q_size}, {name(TensorRole::kK), kv_size}, {name(TensorRole::kV), kv_size}},
+                     hidden));
+  if (config.family->parts.head_norm == NormKind::kRms) {
+    BATON_ASSIGN_OR_RETURN(weights.q_norm, tensors.Vector(name(TensorRole::kQNorm), config.head_dim));
+    BATON_ASSIGN_OR_RETURN(weights.k_norm, tensors.Vector(name(TensorRole::kKNorm), config.head_dim));
   }
-  BATON_ASSIGN_OR_RETURN(weights.output, tensors.Packed({{attention + "o_proj.weight", hidden}}, q_size));
+  BATON_ASSIGN_OR_RETURN(weights.output, tensors.Packed({{name(TensorRole::kOutput), hidden}}, q_size));
 
-  BATON_ASSIGN_OR_RETURN(weights.mlp_norm, tensors.Vector(layer + "post_attention_layernorm.weight", hidden));
+  BATON_ASSIGN_OR_RETURN(weights.mlp_norm, tensors.Vector(name(TensorRole::kMlpNorm), hidden));
   BATON_ASSIGN_OR_RETURN(
       weights.gate_up,
-      tensors.Packed({{mlp + "gate_proj.weight", config.ffn_size}, {mlp + "up_proj.weight", config.ffn_size}}, hidden));
-  BATON_ASSIGN_OR_RETURN(weights.down, tensors.Packed({{mlp + "down_proj.weight", hidden}}, config.ffn_size));
+      tensors.Packed({{name(TensorRole::kGate), config.ffn_size}, {name(TensorRole::kUp), config.ffn_size}}, hidden));
+  BATON_ASSIGN_OR_RETURN(weights.down, tensors.Packed({{name(TensorRole::kDown), hidden}}, config.ffn_size));
   return weights;
 }
 
@@ -175,18 +175,19 @@ absl::StatusOr<ModelWeights> LoadWeights(const ModelConfig& config, const Checkp
                                          std::optional<TensorType> quantize, Backend& backend,
                                          const std::function<void(uint64_t, uint64_t)>& progress) {
   TensorReader tensors(checkpoint, quantize, backend, progress);
+  const auto name = [&](TensorRole role) { return std::string(config.family->tensor(role).hugging_face); };
   ModelWeights weights;
   BATON_ASSIGN_OR_RETURN(weights.embedding,
-                         tensors.Packed({{"model.embed_tokens.weight", config.vocab_size}}, config.hidden_size));
+                         tensors.Packed({{name(TensorRole::kEmbedding), config.vocab_size}}, config.hidden_size));
   for (int i = 0; i < config.layers; ++i) {
     BATON_ASSIGN_OR_RETURN(LayerWeights layer, LoadLayer(config, i, tensors));
     weights.layers.push_back(std::move(layer));
   }
-  weights.type = *checkpoint.Find("model.layers.0.self_attn.q_proj.weight")->type;
-  BATON_ASSIGN_OR_RETURN(weights.final_norm, tensors.Vector("model.norm.weight", config.hidden_size));
+  weights.type = *checkpoint.Find(Concat(config.family->layer_prefix.hugging_face, "0.", name(TensorRole::kQ)))->type;
+  BATON_ASSIGN_OR_RETURN(weights.final_norm, tensors.Vector(name(TensorRole::kFinalNorm), config.hidden_size));
   if (!config.tied_embeddings) {
     BATON_ASSIGN_OR_RETURN(weights.untied_head,
-                           tensors.Packed({{"lm_head.weight", config.vocab_size}}, config.hidden_size));
+                           tensors.Packed({{name(TensorRole::kHead), config.vocab_size}}, config.hidden_size));
   }
   BATON_RETURN_IF_ERROR(tensors.CheckAllUsed(config));
   BATON_ASSIGN_OR_RETURN(weights.rotary,

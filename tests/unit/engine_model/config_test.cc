@@ -34,11 +34,11 @@ absl::StatusOr<ModelConfig> ParseReplacing(const std::string& from, const std::s
 
 TEST(ParseModelConfig, FillsInWhatHuggingFaceLeavesOut) {
   ASSERT_OK_AND_ASSIGN(const ModelConfig config, ParseWith(""));
-  EXPECT_EQ(config.architecture, Architecture::kLlama);
+  EXPECT_EQ(config.family, FindGgufFamily("llama"));
   EXPECT_EQ(config.kv_heads, 4);
   EXPECT_EQ(config.head_dim, 8);
   EXPECT_FALSE(config.tied_embeddings);
-  EXPECT_FALSE(config.qk_norm);
+  EXPECT_EQ(config.family->parts.head_norm, NormKind::kNone);
   EXPECT_EQ(config.rope.theta, 10000.0);
   EXPECT_EQ(config.rope.scaling, RopeConfig::Scaling::kNone);
   EXPECT_EQ(config.rms_norm_eps, 1e-6f);
@@ -47,8 +47,8 @@ TEST(ParseModelConfig, FillsInWhatHuggingFaceLeavesOut) {
 TEST(ParseModelConfig, ReadsQwen3) {
   ASSERT_OK_AND_ASSIGN(const std::string text, ReadTextFile(testing::TinyModel("qwen3") / "config.json", 1 << 20));
   ASSERT_OK_AND_ASSIGN(const ModelConfig config, ParseModelConfig(text, "config.json"));
-  EXPECT_EQ(config.architecture, Architecture::kQwen3);
-  EXPECT_TRUE(config.qk_norm);
+  EXPECT_EQ(config.family, FindGgufFamily("qwen3"));
+  EXPECT_EQ(config.family->parts.head_norm, NormKind::kRms);
   EXPECT_TRUE(config.tied_embeddings);
   EXPECT_EQ(config.head_dim, 16);
 }
