@@ -31,8 +31,8 @@ void ForwardGrpcLog(gpr_log_func_args* args) {
   Log(LogLevel::kDebug, "grpc.library", {{"message", args->message}, {"file", args->file}, {"line", args->line}});
 }
 
-// The threads that run callbacks are shared by all channels and servers, and joined by whoever lets go of them last.
-// When that is one of these threads itself, in a call's last reaction, the process aborts. So one channel, used once,
+// All channels and servers share the threads that run callbacks. The last owner joins these threads. If the last owner
+// is one of these threads itself, in a call's last reaction, the process aborts. So one channel, used once,
 // is kept for good.
 void KeepCallbackThreads() {
   struct Call {

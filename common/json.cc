@@ -73,7 +73,7 @@ absl::StatusOr<Json> ParseJson(std::string_view text, std::string_view origin) {
   try {
     Json json = Json::parse(text, std::ref(duplicates));
     if (!duplicates.found().empty()) {
-      return absl::InvalidArgumentError(Concat(origin, ": key ", duplicates.found(), " is there twice"));
+      return absl::InvalidArgumentError(Concat(origin, ": key ", duplicates.found(), " occurs twice"));
     }
     return json;
   } catch (const Json::parse_error& error) {

@@ -35,7 +35,7 @@ enum class Fault : uint8_t { kNobody = 1, kClient = 2, kReporter = 3, kPeer = 4,
 // What becomes of a request whose attempt ended so.
 enum class NextStep : uint8_t {
   kDone,      // nothing went wrong
-  kFail,      // every other attempt would end likewise
+  kFail,      // every other attempt would end in the same way
   kRetry,     // another attempt
   kFindRoom,  // another attempt where there is room; RESOURCE_EXHAUSTED if there is none for long
 };

@@ -1,8 +1,8 @@
 // The client's side of one Generate call: checks the request, starts its run, streams the answer. For .cc files (gRPC).
 //
-// A slow client holds nothing up: what comes while a write is under way waits here, merged into larger chunks. That is
-// bounded by the request's own max_tokens. Nor does it hold its place for ever: once the request has ended, what is
-// left must be read by the request's deadline, or soon after a failure; then the call is cancelled.
+// A slow client holds nobody up: chunks that come during a write wait here, merged. The request's max_tokens bounds
+// them. Once the request has ended, the client must read the rest by the request's deadline, or soon after a failure;
+// then the call is cancelled.
 //
 // The object lives until gRPC's OnDone. The lock guards what waits to be written; no gRPC call is made under it.
 #pragma once

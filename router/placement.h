@@ -39,7 +39,7 @@ struct WorkerView {
   uint32_t running_sequences = 0;
   uint32_t max_sequences = 0;
   uint64_t pages_total = 0;
-  uint64_t pages_free = 0;  // cached pages included: they are to be had
+  uint64_t pages_free = 0;  // cached pages included
   uint32_t page_tokens = 1;
   uint32_t max_context_tokens = 0;
   uint32_t cached_tokens = 0;  // of the prompt in question, as far as is known

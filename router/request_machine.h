@@ -2,7 +2,7 @@
 //
 //   state      | waits for                              | leaves when
 //   -----------+----------------------------------------+------------------------------------------------------------
-//   kPlacing   | a pair of workers                      | placed -> kRunning; none to be had -> kWaiting or kDone
+//   kPlacing   | a pair of workers                      | placed -> kRunning; no pair -> kWaiting or kDone
 //   kRunning   | tokens of the open attempt             | the attempt fails -> kPlacing, kWaiting or kDone;
 //              |                                        | the output is complete -> kClosing
 //   kWaiting   | the backoff to pass                    | woken -> kPlacing

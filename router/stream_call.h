@@ -63,7 +63,7 @@ class CallGroup {
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// One call. It keeps itself alive until its last reaction; whoever holds a reference may Cancel at any time.
+// One call. It keeps itself alive until its last reaction; every holder of a reference may Cancel at any time.
 // on_event and on_end run on gRPC's threads, one at a time, on_end last; both are released after it.
 template <typename Request, typename Response>
 class StreamCall : public grpc::ClientReadReactor<Response> {

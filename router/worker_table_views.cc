@@ -113,7 +113,7 @@ PlacementResult WorkerTable::Place(absl::Time now, const PlacementQuery& query) 
 
 // ------------------------------------------------------------------------------------------------------------ models
 
-// Those of a usable pair before those of any other: requests stay with pairs of the same.
+// Prefers the assets of a usable pair: requests stay with pairs of equal assets.
 std::shared_ptr<const ModelAssets> WorkerTable::AssetsOf(const std::string& model) const {
   std::shared_ptr<const ModelAssets> found;
   for (const Pair& pair : pairs_) {

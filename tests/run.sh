@@ -41,7 +41,7 @@ failed=0
 skipped=0
 skips=() # a text per run of tests with skips: the run's name, then the reasons and the tests
 
-# Whatever happens, the last line is the count.
+# The last line is the count, also after a failure.
 finish() {
   local status=$?
   if ((status != 0 && failed == 0)); then failed=1; fi
@@ -149,6 +149,7 @@ if [[ $mode == quick ]]; then
   exit
 fi
 check format "clang-format over our sources" "Run clang-format-19 -i on the files named above." check_all_formats
+check words "phrases that hide their subject" "Reword the lines named above; CONTRIBUTING.md says how." python3 tests/words.py
 build_preset release
 run_tests test release "unit and integration tests" --label-exclude '^long$'
 check install-check "installing into build/installed and starting each program" "See the log." check_installation

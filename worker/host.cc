@@ -45,7 +45,7 @@ LoadProgress LogLoading(const std::string& model) {
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(const WorkerOptions& options) {
-  if (options.engine == "replay") return LoadReplayModel(options.model, options.ForReplay());
+  if (options.device == "replay") return LoadReplayModel(options.model, options.ForReplay());
   ModelOptions model_options = options.ForModel();
   model_options.progress = LogLoading(options.model_name);
   return Model::Load(options.model, model_options);

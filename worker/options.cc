@@ -99,10 +99,10 @@ void WorkerOptions::AddTo(OptionSet& set) {
   set.Add("worker-id", &worker_id, "name in logs, metrics and status (default: <role>-<host>-<port>)");
   set.Add("listen", &listen, "host:port for gRPC, from the router");
   set.Add("metrics-listen", &metrics_listen, "host:port for http /metrics; empty: not served");
-  std::vector<std::string> engines = KnownDevices();
-  engines.emplace_back("replay");
+  std::vector<std::string> devices = KnownDevices();
+  devices.emplace_back("replay");
   set.AddChoice(
-      "engine", &engine, engines,
+      "device", &device, devices,
       "replay: computes nothing, takes the time it is told and says tokens that follow from those before; for "
       "load tests, needs a model's configuration and tokenizer but no weights");
   set.Add("replay-step", &replay_step, "with replay: what a step takes");
@@ -196,7 +196,7 @@ ReplayOptions WorkerOptions::ForReplay() const {
 
 ModelOptions WorkerOptions::ForModel() const {
   ModelOptions options;
-  options.device = engine;
+  options.device = device;
   options.threads = threads;
   options.cpus = cpus;
   options.kernels = kernels;

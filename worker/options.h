@@ -24,7 +24,7 @@ struct WorkerOptions {
   std::string listen;
   std::string metrics_listen;
 
-  std::string engine = "cpu";
+  std::string device = "cpu";
   absl::Duration replay_step = absl::Milliseconds(10);
   int replay_prefill_speed = 10000;
   int threads = 0;  // 0: one per CPU this process may use

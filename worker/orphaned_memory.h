@@ -1,7 +1,7 @@
 // Removes shared memory that a dead worker left behind.
 //
 // Baton 0.1 had UCX allocate the KV pool: a file in /dev/shm that UCX filled before it removed the name. A worker
-// killed meanwhile left the file, and its memory is lost to the machine until somebody deletes the file. Pools are
+// killed meanwhile left the file, whose memory is lost to the machine until the file is deleted. Pools are
 // memfds now (kvtransfer/ucx/shared_region.h) and leave nothing.
 #pragma once
 

@@ -10,8 +10,8 @@ class LineSource {
   virtual ~LineSource() = default;
 
   enum class Result { kLine, kEnd, kInterrupted, kTooLong };
-  // Waits for the next line and stores it without its newline. kInterrupted: an interrupt ended the wait, and whoever
-  // resets the interrupt can go on. kTooLong: the line is over the source's limit, and reading cannot go on.
+  // Waits for the next line and stores it without its newline. kInterrupted: an interrupt ended the wait; reading can
+  // go on once the interrupt is reset. kTooLong: the line is over the source's limit, and reading cannot go on.
   virtual Result Next(std::string* line) = 0;
 };
 

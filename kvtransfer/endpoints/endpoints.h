@@ -1,12 +1,11 @@
-// The two ends of a handoff, as the workers see them. They connect the handoff state machine (handoff/) with a
-// Transport and a PagePool.
+// The two ends of a handoff, as workers use them. An endpoint connects the state machines of handoff/ with a Transport
+// and a PagePool.
 //
-// Both are thread-safe. All callbacks are to be set; they run on the transport's I/O thread (or on the caller's, where
-// said) with no lock held; they may call back and must not block.
+// Both endpoints are thread-safe. Set every callback. Callbacks run on the transport's I/O thread, or on the caller's
+// thread where said, with no lock held. A callback may call the endpoint and must not block.
 //
-// Lifetimes: an endpoint, or a pair of them, starts its transport, which has no other. Destroy the transport first,
-// then the endpoints, then the pool; call nothing of an endpoint in between. No callback runs after the transport is
-// gone.
+// Lifetimes: an endpoint, or a pair of endpoints, starts the transport. Destroy the transport first, then the
+// endpoints, then the pool, and call no endpoint in between. No callback runs after the transport is destroyed.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +28,7 @@
 
 namespace baton {
 
-// Who we are to our peers; a mismatch of version, numerics_id or layout refuses the pair.
+// What Hello and Welcome say of a worker. A mismatch of version, numerics_id or layout refuses the pair.
 struct HandoffIdentity {
   std::string worker_id;
   uint64_t epoch = 0;
@@ -43,26 +42,26 @@ struct ReceiverOptions {
   absl::Duration hello_timeout = absl::Seconds(3);  // for a new peer's Hello
 };
 
-// A sequence that has changed owner: the KV of its first `tokens` tokens is in `pages`, which has one more to grow
-// into.
+// A sequence that has changed owner. `pages` hold the KV of the first `tokens` tokens, and have one page more for
+// growth.
 struct ReceivedSequence {
   AttemptKey key;
   std::vector<PageRef> pages;
   int tokens = 0;
-  int cached_tokens = 0;        // of them: in pages that were here already
-  std::vector<TokenId> output;  // that the writer has sampled for this attempt
+  int cached_tokens = 0;        // tokens in pages that were published here before
+  std::vector<TokenId> output;  // sampled by the writer for this attempt
 };
 
 class HandoffReceiver {
  public:
-  // At most one of them is called per attempt, once, and none for an attempt closed before; one that was under way when
-  // CloseAttempt was called may still run: a sequence received for an attempt that is no longer known is to be dropped.
+  // At most one callback runs per attempt, once, and none for an attempt that was closed before. A callback may run
+  // while CloseAttempt runs: drop a sequence whose attempt is unknown.
   struct Events {
     // The pages are complete; the receiver has sent Committed. The sequence holds a batch slot until CloseAttempt.
     std::function<void(ReceivedSequence)> on_received;
     // The attempt will not be received: refused, cancelled by the writer, writer lost, commit mismatch.
     std::function<void(AttemptKey, Outcome)> on_failed;
-    // The writer finished the request itself (Aborted(finished)); everything is released.
+    // The writer finished the request itself, with Aborted(finished). Nothing is held any more.
     std::function<void(AttemptKey)> on_finished_by_writer;
   };
 
@@ -74,15 +73,14 @@ class HandoffReceiver {
                                                                  Events events);
   virtual ~HandoffReceiver() = default;
 
-  // The router opened the attempt of a request that arrived there at `arrival`: a writer may reserve for it.
-  // ALREADY_EXISTS if it is open, FAILED_PRECONDITION if the same or a later attempt of this request was open before.
+  // Lets a writer reserve for the attempt of a request that arrived at the router at `arrival`. ALREADY_EXISTS: the
+  // attempt is open. FAILED_PRECONDITION: this or a later attempt of the request was open before.
   virtual absl::Status OpenAttempt(const AttemptKey& key, absl::Time arrival) = 0;
-  // The router has cancelled it, or its sequence left the batch (finished, preempted). Revokes what a writer holds; its
-  // pages come back when the writer's fence arrives or the writer is revoked, and are quarantined while it is silent.
-  // Idempotent.
+  // Closes an attempt that was cancelled, or whose sequence has left the batch. Revokes the writer's grant: the pages
+  // come back when the writer's fence arrives or the writer is revoked. Idempotent.
   virtual void CloseAttempt(const AttemptKey& key) = 0;
 
-  // The capacity has decisions to take. Sends the grants before it returns.
+  // Takes the decisions of the capacity and sends the grants before returning.
   virtual void Poke() = 0;
   // Refuses new attempts and new reservations (queued ones stay).
   virtual void StartDraining() = 0;
@@ -99,7 +97,7 @@ class HandoffReceiver {
 // ------------------------------------------------------------------------------------------------ prefill side
 
 struct SenderOptions {
-  absl::Duration hello_timeout = absl::Seconds(3);  // for the answer to our Hello; connecting has the transport's own
+  absl::Duration hello_timeout = absl::Seconds(3);  // for the answer to our Hello
 };
 
 struct HandoffTarget {
@@ -117,14 +115,15 @@ struct HandoffStats {
 
 class HandoffSender {
  public:
-  // For one handoff. At most one of on_done and on_failed is called, once, last. After Abort neither is, except one
-  // that was under way.
+  // The callbacks of one handoff. The last callback is on_done or on_failed, called once. After Abort neither runs,
+  // unless the callback had begun.
   struct Events {
-    // The reservation waits at the decode worker: source pages may be given back meanwhile.
+    // The reservation waits at the decode worker. The source pages may be given back in the meantime.
     std::function<void()> on_queued;
     std::function<void()> on_granted;
     std::function<void()> on_flushed;  // the answer to Flush
-    // Refused, revoked, peer lost or the pair does not fit. Local pages are no longer read: they may be given back.
+    // The handoff was refused or revoked, the peer is lost, or the pair does not fit. Nobody reads local pages any
+    // more.
     std::function<void(Outcome)> on_failed;
     // Committed: the decode worker owns the sequence now.
     std::function<void(HandoffStats)> on_done;
@@ -134,34 +133,34 @@ class HandoffSender {
                                                                PagePool* pool, const SenderOptions& options = {});
   virtual ~HandoffSender() = default;
 
-  // Connects to the target if need be and reserves pages for `tokens` tokens. An attempt is reserved for once: the same
-  // or an older attempt of a request fails as revoked, a target that is silent or does not answer as peer_lost, more
-  // hashes than fit into a message as too_large.
+  // Connects to the target if necessary and reserves pages for `tokens` tokens. Fails as revoked if this or a later
+  // attempt of the request was reserved for before, as peer_lost if the target is silent or does not answer, and as
+  // too_large if the hashes do not fit into a message.
   virtual void Reserve(const AttemptKey& key, const HandoffTarget& target, int tokens, std::vector<PageHash> hashes,
                        Events events) = 0;
 
-  // Layer `layer` of the prompt's pages [first_page, first_page + pages.size()) is complete; `pages` are ours, of
-  // `pool`. Once per layer and page (the last page when its last token is in). Only after on_granted; ignored once the
-  // handoff is revoked or failed. The pages must stay until on_done, on_failed or Abort's callback.
+  // Puts layer `layer` of the prompt's pages [first_page, first_page + pages.size()), which is complete in our `pages`.
+  // Call after on_granted, once per layer and page. Ignored once the handoff is revoked or has failed. Keep the pages
+  // until on_done, on_failed or Abort's callback.
   virtual void PutLayer(const AttemptKey& key, int layer, int first_page, std::span<const PageId> pages) = 0;
 
-  // Everything was put, but the sequence goes on until all has landed (on_flushed): a sequence that is decoded
-  // meanwhile is at rest only for as long as Commit takes. Then nothing is left but Commit or Abort.
+  // Flushes all puts while the sequence continues; on_flushed reports that all puts have landed. A sequence that
+  // decodes then rests only for the time of Commit. Only Commit or Abort may follow.
   virtual void Flush(const AttemptKey& key) = 0;
 
-  // Everything was put: flush, unless that is done, then hand over. `output` is what was sampled for this attempt,
-  // behind the prompt and prior output; the tokens without KV in the pages will be computed at the receiver.
+  // Flushes all puts unless that is done, then hands over. `output` is the output of this attempt, after the prompt and
+  // prior output. The receiver computes the tokens whose KV is not in the pages.
   virtual void Commit(const AttemptKey& key, std::vector<TokenId> output) = 0;
 
-  // Ends the handoff from our side: withdraws the reservation or fences what was put. `released` is called (on the I/O
-  // thread, or at once on this one) when local pages are no longer read. `finished`: the first token already finished
-  // the request. Unknown keys: `released` at once.
+  // Ends the handoff from our side: withdraws the reservation or fences the puts. Calls `released` when nobody reads
+  // local pages any more, on the I/O thread or at once on this thread. `finished`: the first token has finished the
+  // request. For an unknown key, calls `released` at once.
   virtual void Abort(const AttemptKey& key, bool finished, std::function<void()> released) = 0;
 };
 
 // ------------------------------------------------------------------------------------------------ both
 
-// A decode worker that drains hands its sequences over as well: both endpoints on one transport.
+// Both endpoints on one transport, for a decode worker, which hands its sequences over while it drains.
 class HandoffEndpoints {
  public:
   static absl::StatusOr<std::unique_ptr<HandoffEndpoints>> Create(const HandoffIdentity& identity,

@@ -1,4 +1,4 @@
-// Endpoints that are not started yet: for one of them on a transport of its own, or for both on one.
+// Makes endpoints without starting their transport, so that a sender and a receiver can share a transport.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace baton {
 template <typename T>
 struct Endpoint {
   std::unique_ptr<T> endpoint;
-  TransportEvents* events = nullptr;  // of `endpoint`: what it wants to hear of the transport
+  TransportEvents* events = nullptr;  // implemented by `endpoint`
 };
 
 absl::StatusOr<Endpoint<HandoffSender>> MakeSender(const HandoffIdentity& identity, const SenderOptions& options,

@@ -1,8 +1,8 @@
-// The decode side: feeds handoff::Receiver from the transport, the worker and the router, and carries out what it says.
+// The decode side: feeds handoff::Receiver with events of the transport and the worker, and carries out its actions.
 //
-// One mutex guards all state. Messages are sent under it, so that they leave in the machine's order. Callbacks run and
-// pages are given back after it, because both may come back to us. The capacity is asked under it: the capacity's lock
-// comes after this mutex, the pool's lock last.
+// One mutex guards all state. The endpoint sends messages under the mutex, so that they leave in the machine's order.
+// It runs callbacks and gives pages back without the mutex, because both may call the endpoint. Lock order: this mutex,
+// the capacity's lock, the pool's lock.
 #include "kvtransfer/handoff/receiver.h"
 
 #include <cstddef>
@@ -63,7 +63,7 @@ class PoolPages final : public handoff::Admission {
     for (PageId page : pages) held_.at(page).front().SetQuarantined(quarantined);
   }
 
-  // The pages change owner.
+  // Passes the pages on to the caller.
   std::vector<PageRef> Take(std::span<const PageId> pages) {
     std::vector<PageRef> refs;
     for (PageId page : pages) {
@@ -75,7 +75,7 @@ class PoolPages final : public handoff::Admission {
     return refs;
   }
 
-  // Those released since the last call: for the caller to destroy when it holds no lock.
+  // Returns the pages released since the last call. Destroy them without locks.
   std::vector<PageRef> TakeReleased() { return std::exchange(released_, {}); }
   std::vector<PageRef> TakeAll() {
     for (auto& [id, refs] : held_) {
@@ -96,7 +96,7 @@ class PoolPages final : public handoff::Admission {
   }
 
   HandoffCapacity& capacity_;
-  absl::flat_hash_map<PageId, std::vector<PageRef>> held_;  // several of a page that several attempts share
+  absl::flat_hash_map<PageId, std::vector<PageRef>> held_;  // several PageRefs of a page that attempts share
   std::vector<PageRef> released_;
 };
 
@@ -126,7 +126,7 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
   }
 
   ~ReceiverEndpoint() override {
-    // The pages go after the lock and while the rest of us is still there: giving them back may call Poke.
+    // Destroys the pages after the lock and before the members: a page that is given back may call Poke.
     std::vector<PageRef> pages;
     MutexLock lock(mutex_);
     stopped_ = true;
@@ -156,12 +156,12 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
 
  private:
   struct Peer {
-    std::string worker_id;  // empty until it has said a Hello that fits
+    std::string worker_id;  // empty until a Hello that fits has come
     uint64_t epoch = 0;
     PeerState state = PeerState::kAlive;
     bool greeted() const { return !worker_id.empty(); }
   };
-  // What is left to do once the lock is released.
+  // Work for after the lock.
   struct Effects {
     std::vector<std::function<void()>> callbacks;
     std::vector<PageRef> released;
@@ -209,7 +209,7 @@ void ReceiverEndpoint::Carry(handoff::Receiver::Action action, Effects* effects)
   if (auto* send = std::get_if<handoff::Receiver::Send>(&action)) {
     transport_->Send(send->peer, handoff::Encode(send->message));
   } else if (auto* received = std::get_if<handoff::Receiver::Received>(&action)) {
-    // std::function wants its captures copyable.
+    // A std::function must be copyable, so that the sequence travels shared.
     auto sequence = std::make_shared<ReceivedSequence>(ReceivedSequence{
         .key = received->key,
         .pages = pages_.Take(received->pages),
@@ -256,7 +256,7 @@ void ReceiverEndpoint::OnMessage(PeerId peer, std::string_view bytes) {
     } else if (ordinary != nullptr && it->second.greeted()) {
       ApplyLocked(handoff::Receiver::From{peer, std::move(*ordinary)}, &effects);
     } else {
-      transport_->Disconnect(peer);  // it does not speak the protocol
+      transport_->Disconnect(peer);  // the peer violates the protocol
     }
   }
   Finish(std::move(effects));
@@ -266,8 +266,8 @@ void ReceiverEndpoint::Greet(PeerId id, const handoff::Hello& hello, Effects* ef
   if (absl::Status fits = handoff::CheckPair(self_, hello); !fits.ok()) {
     return Refuse(id, hello, std::string(fits.message()), effects);
   }
-  // A worker has one connection to us. Another of the same process is one that it lost; one of another process is of a
-  // former one, unless that is alive: then two workers were given one name.
+  // A worker has one connection to us. An older connection of the same process is lost. A connection of another process
+  // with this id belongs to a former process; if that process is alive, two workers share one id.
   for (const auto& [other_id, other] : peers_) {
     if (other.worker_id != hello.worker_id) continue;
     if (other.epoch != hello.epoch && other.state == PeerState::kAlive) {
@@ -283,7 +283,7 @@ void ReceiverEndpoint::Greet(PeerId id, const handoff::Hello& hello, Effects* ef
   ApplyLocked(handoff::Receiver::PeerUp{id}, effects);
 }
 
-// The peer reads why and hangs up; if it does not, the timeout for its Hello ends the connection.
+// The peer reads the reason and disconnects. Otherwise the timeout for Hello ends the connection.
 void ReceiverEndpoint::Refuse(PeerId id, const handoff::Hello& hello, const std::string& why, Effects* effects) {
   transport_->Send(id, handoff::Encode(handoff::Welcome{.error = why, .self = self_}));
   effects->callbacks.push_back(
@@ -307,13 +307,13 @@ void ReceiverEndpoint::OnPeerState(PeerId peer, PeerState state, const absl::Sta
 }
 
 bool ReceiverEndpoint::AllowWrite(PeerId peer, StreamId stream, uint64_t offset, uint64_t bytes) {
-  // A transport may cut a put as it likes, so that a piece need not be whole blocks; it must lie within granted ones.
+  // A transport may cut a put anywhere, so that a piece need not be whole blocks. All its blocks must be granted.
   const uint64_t block_bytes = layout_.block_bytes();
   const uint64_t blocks = uint64_t(layout_.layers) * pages_total_;
   if (bytes == 0 || offset >= blocks * block_bytes || bytes > blocks * block_bytes - offset) return false;
   const uint64_t first = offset / block_bytes;
   const uint64_t last = (offset + bytes - 1) / block_bytes;
-  if (first / pages_total_ != last / pages_total_) return false;  // of two layers
+  if (first / pages_total_ != last / pages_total_) return false;  // the piece spans two layers
   MutexLock lock(mutex_);
   return machine_.MayWrite(peer, stream, uint32_t(first % pages_total_), uint32_t(last - first + 1));
 }

@@ -1,7 +1,7 @@
 // The side that hands over: one handoff::Writer per handoff, one connection per decode worker.
 //
-// One mutex guards all state. What the machines say is handed to the transport under it, so that it leaves in their
-// order; callbacks run after it, because they may come back to us.
+// One mutex guards all state. The endpoint gives messages to the transport under the mutex, so that they leave in the
+// order of the machines. Callbacks run without the mutex, because a callback may call the endpoint.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -25,6 +25,7 @@
 #include "kvtransfer/endpoints/endpoints.h"
 #include "kvtransfer/endpoints/make_endpoint.h"
 #include "kvtransfer/endpoints/peer_log.h"
+#include "kvtransfer/endpoints/put_pieces.h"
 #include "kvtransfer/handoff/seen_attempts.h"
 #include "kvtransfer/handoff/writer.h"
 #include "kvtransfer/timing/steady_time.h"
@@ -52,7 +53,7 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
   void Commit(const AttemptKey& key, std::vector<TokenId> output) override;
   void Abort(const AttemptKey& key, bool finished, std::function<void()> released) override;
 
-  void OnPeerAccepted(PeerId peer) override { transport_->Disconnect(peer); }  // nobody has business here
+  void OnPeerAccepted(PeerId peer) override { transport_->Disconnect(peer); }  // no peer connects to a sender
   void OnMessage(PeerId peer, std::string_view bytes) override;
   void OnPeerState(PeerId peer, PeerState state, const absl::Status& why) override;
   bool AllowWrite(PeerId, StreamId, uint64_t, uint64_t) override { return false; }
@@ -61,7 +62,7 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
   using TargetKey = std::tuple<std::string, uint64_t, std::string>;  // worker_id, epoch, address
   using Callbacks = std::vector<std::function<void()>>;
 
-  // The way to one target. Erased when it is lost or given up; handoffs that began on it keep its peer.
+  // A connection to one target. Erased when the target is lost or given up; its handoffs keep the peer.
   struct Connection {
     enum class State : uint8_t { kConnecting, kGreeting, kReady };
     State state = State::kConnecting;
@@ -96,11 +97,12 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
   absl::Status CheckWelcome(const TargetKey& target, const handoff::Welcome& welcome) const;
   void OnFlushed(const AttemptKey& key, const absl::Status& status);
   Connections::iterator FindConnection(PeerId peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Fails what waits for the connection and forgets it. What began on it ends when its peer is given up or revoked.
+  // Erases the connection and fails the handoffs that wait for it. A handoff that has begun ends when its peer is given
+  // up or revoked.
   void DropConnection(Connections::iterator it, PeerState state, const absl::Status& why, Callbacks* callbacks,
                       Cause cause = Cause::kPeerLost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // Feeds the machine and carries out what it says. The handoff is gone afterwards if it has ended.
+  // Feeds the machine of `key` and carries out its actions. Erases a handoff that has ended.
   void Tell(const AttemptKey& key, const Writer::Event& event, Callbacks* callbacks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellAllOf(PeerId peer, const Writer::Event& event, Callbacks* callbacks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -124,8 +126,6 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
   Handoffs handoffs_ ABSL_GUARDED_BY(mutex_);
   handoff::SeenAttempts seen_ ABSL_GUARDED_BY(mutex_);
 };
-
-// ------------------------------------------------------------------------------------------------ the worker's calls
 
 void SenderEndpoint::Reserve(const AttemptKey& key, const HandoffTarget& target, int tokens,
                              std::vector<PageHash> hashes, Events events) {
@@ -154,7 +154,7 @@ std::optional<Outcome> SenderEndpoint::Admit(const handoff::Reserve& reservation
   if (reservation.tokens < 1) {
     return Outcome(Cause::kInternal, absl::StrCat(reservation.tokens, " tokens to hand over, expected at least 1"));
   }
-  // The transport would give the peer up for it, and with it all other handoffs.
+  // The transport would give up a peer for a message that is too long, and with the peer all its handoffs.
   const size_t bytes = handoff::Encode(reservation).size();
   if (const size_t limit = transport_->max_message_bytes(); bytes > limit) {
     return Outcome(Cause::kTooLarge, absl::StrCat("the reservation of ", reservation.tokens, " tokens, with ",
@@ -196,7 +196,8 @@ void SenderEndpoint::Abort(const AttemptKey& key, bool finished, std::function<v
     MutexLock lock(mutex_);
     const auto it = handoffs_.find(key);
     if (it == handoffs_.end() || !it->second->writer) {
-      if (it != handoffs_.end()) handoffs_.erase(it);  // the connection was not ready: nobody has heard of it
+      if (it != handoffs_.end())
+        handoffs_.erase(it);  // the connection was not ready: the target never heard of the handoff
       callbacks.push_back(std::move(released));
     } else {
       it->second->released.push_back(std::move(released));
@@ -205,8 +206,6 @@ void SenderEndpoint::Abort(const AttemptKey& key, bool finished, std::function<v
   }
   Run(callbacks);
 }
-
-// ------------------------------------------------------------------------------------------------ connections
 
 void SenderEndpoint::Connect(const TargetKey& target) {
   connections_[target];
@@ -297,9 +296,6 @@ void SenderEndpoint::DropConnection(Connections::iterator it, PeerState state, c
   connections_.erase(it);
 }
 
-// ------------------------------------------------------------------------------------------------ the transport's
-// events
-
 void SenderEndpoint::OnMessage(PeerId peer, std::string_view bytes) {
   absl::StatusOr<handoff::WireMessage> decoded = handoff::Decode(bytes);
   Callbacks callbacks;
@@ -362,8 +358,6 @@ void SenderEndpoint::OnFlushed(const AttemptKey& key, const absl::Status& status
   }
 }
 
-// ------------------------------------------------------------------------------------------------ the machines
-
 void SenderEndpoint::TellAndRun(const AttemptKey& key, const Writer::Event& event) {
   Callbacks callbacks;
   {
@@ -419,24 +413,11 @@ void SenderEndpoint::Carry(Handoff& handoff, const Writer::Action& action, Callb
   }
 }
 
-// Pages that are neighbours on both sides leave as one piece.
 void SenderEndpoint::Put(Handoff& handoff, const Writer::Put& put) {
-  const KvLayout& layout = pool_->layout();
-  const uint64_t block_bytes = layout.block_bytes();
-  std::vector<PutPiece> pieces;
-  for (size_t i = 0; i < put.sources.size(); ++i) {
-    const std::byte* local = pool_->block(put.layer, put.sources[i]);
-    const uint64_t remote = layout.block_offset(put.layer, put.destinations[i], handoff.peer_pages_total);
-    PutPiece* last = pieces.empty() ? nullptr : &pieces.back();
-    if (last != nullptr && last->local + last->bytes == local && last->remote_offset + last->bytes == remote) {
-      last->bytes += block_bytes;
-    } else {
-      pieces.push_back({.local = local, .remote_offset = remote, .bytes = block_bytes});
-    }
-  }
   handoff.first_put = std::min(handoff.first_put, SteadyClock::now());
-  handoff.bytes += put.sources.size() * block_bytes;
-  transport_->Put(handoff.peer, handoff::StreamOf(handoff.writer->key()), pieces);
+  handoff.bytes += put.sources.size() * pool_->layout().block_bytes();
+  transport_->Put(handoff.peer, handoff::StreamOf(handoff.writer->key()),
+                  PiecesOf(put, *pool_, handoff.peer_pages_total));
 }
 
 HandoffStats SenderEndpoint::Stats(const Handoff& handoff) const {

@@ -1,5 +1,5 @@
-// Both endpoints on one transport. Connections are of one direction: those that peers made are the receiver's, those
-// that we made the sender's.
+// Both endpoints on one transport. A connection serves one direction: the receiver uses connections that peers made,
+// the sender uses connections that we made.
 #include <memory>
 #include <string_view>
 #include <utility>

@@ -1,7 +1,7 @@
-// Who decides which reservations are granted, and who holds their pages: what a Receiver asks of its worker.
+// What a Receiver asks of its worker: the decision which reservations are granted, and the ownership of their pages.
 //
-// A grant is a batch slot and pages. Its pages are held until Release, or by whoever they were handed to in
-// Receiver::Received; its slot is held until Leave.
+// A grant is a batch slot and pages. The Admission owns the pages until Release, or until Receiver::Received passes
+// them on. The slot is held until Leave.
 #pragma once
 
 #include <span>
@@ -18,7 +18,7 @@ namespace baton::handoff {
 
 struct GrantedPages {
   std::vector<PageId> pages;
-  int cached = 0;  // the first so many pages hold their content already and may have other readers
+  int cached = 0;  // the first pages, which hold their content already and may have other readers
 
   bool operator==(const GrantedPages&) const = default;
 };

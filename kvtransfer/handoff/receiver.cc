@@ -60,10 +60,10 @@ void Receiver::Handle(const Close& close, Admission& admission, Actions* out) {
 
 void Receiver::Handle(const From& from, Admission& admission, Actions* out) {
   if (!silent_.contains(from.peer)) return;
-  SetSilent(from.peer, false, admission);  // we hear it
+  SetSilent(from.peer, false, admission);  // a message is a sign of life
   std::visit(
       [&](const auto& m) {
-        // The other messages are the receiver's own.
+        // Ignores messages that only a receiver sends.
         if constexpr (requires { Receive(from.peer, m, admission, out); }) Receive(from.peer, m, admission, out);
       },
       from.message);
@@ -83,7 +83,8 @@ void Receiver::Handle(const PeerChanged& changed, Admission& admission, Actions*
 
 void Receiver::Receive(PeerId peer, const Reserve& reserve, Admission& admission, Actions* out) {
   const auto it = attempts_.find(reserve.key);
-  if (it != attempts_.end() && it->second.state != State::kOpen && it->second.peer == peer) return;  // said twice
+  if (it != attempts_.end() && it->second.state != State::kOpen && it->second.peer == peer)
+    return;  // a repeated Reserve
   if (it == attempts_.end() || it->second.state != State::kOpen) {
     out->emplace_back(Send{peer, Refused{reserve.key, Cause::kUnknownAttempt, "the attempt is not open"}});
     return;
@@ -113,7 +114,7 @@ void Receiver::Receive(PeerId peer, const Reserve& reserve, Admission& admission
 
 void Receiver::Receive(PeerId peer, const CancelReserve& cancel, Admission& admission, Actions* out) {
   const auto it = FindReserved(cancel.key, peer);
-  // A grant that crossed with this message is given back by Aborted: only that is a fence.
+  // If a grant crossed this message, the writer answers the grant with Aborted, which is a fence.
   if (it == attempts_.end() || it->second.state != State::kQueued) return;
   Erase(it, admission);
   out->emplace_back(Failed{cancel.key, Outcome(Cause::kCancelled, "the writer withdrew its reservation")});

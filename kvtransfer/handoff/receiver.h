@@ -4,18 +4,18 @@
 // come back, in their order, and lends the Admission. All transitions of an attempt are in transitions.def:
 //
 //   open       a writer may reserve
-//   queued     one has; its claim on pages and a slot is with the Admission
-//   granted    it may put
-//   revoking   closed or given up while granted: the writer's fence is awaited
+//   queued     a writer has reserved; the Admission holds a claim on pages and a slot
+//   granted    the writer may put
+//   revoking   closed or given up while granted: the receiver waits for the writer's fence
 //   received   committed: the pages belong to the caller
 //
-// Invariant I1: wanted pages of granted and revoking attempts are released on three events only: Commit and Aborted,
-// which the writer sends after its flush, and the transport's word that the peer is revoked. While their peer is silent
-// or given up they are in quarantine; no timer frees them. Their attempts do not wait for that: they fail when the peer
-// is given up.
+// Invariant I1: only three events release the wanted pages of a granted or revoking attempt. Commit and Aborted are
+// fences, which the writer sends after its flush. The third event is the transport's report that the peer is revoked.
+// While the peer is silent or given up, its pages are in quarantine; no timer frees a page. The attempt itself fails as
+// soon as the peer is given up.
 //
-// Pages that hold the beginning of the prompt already are part of a grant without being wanted. They are shared: the
-// writer may not write them, they are never in quarantine, and they are released when the attempt is revoked.
+// A grant may begin with published pages of the prompt's prefix. These pages are shared: the writer does not write
+// them, they are never in quarantine, and the receiver releases them when the attempt is revoked.
 //
 // A reservation is a claim on the prompt's pages, one page to grow into, and a batch slot. The Admission decides who is
 // granted; after each event the receiver carries out its decisions. An attempt holds its slot while it is granted or
@@ -48,7 +48,7 @@ struct ReceiverConfig {
   int layers = 0;
   int page_tokens = 0;
   uint32_t pages_total = 0;
-  int max_attempts = 0;  // open, queued, granted, revoking and received ones
+  int max_attempts = 0;  // in all states together
 
   bool operator==(const ReceiverConfig&) const = default;
 };
@@ -80,11 +80,11 @@ class Receiver {
     PeerId peer{};
     Message message;
   };
-  struct Received {  // the pages, the last one to grow into, belong to the caller now
+  struct Received {  // the caller owns the pages now; the last page is for growth
     AttemptKey key;
     std::vector<PageId> pages;
     int tokens = 0;
-    int cached_pages = 0;         // the first so many of `pages` were not put
+    int cached_pages = 0;         // the first pages, which were not put
     std::vector<TokenId> output;  // of Commit
   };
   struct Failed {
@@ -110,13 +110,14 @@ class Receiver {
   explicit Receiver(const ReceiverConfig& config) : config_(config) {}
 
   // Opens an attempt of a request that arrived at the router at `arrival`.
-  // ALREADY_EXISTS if the attempt is open (or further), FAILED_PRECONDITION if it, or a later one, was before,
-  // RESOURCE_EXHAUSTED beyond max_attempts, UNAVAILABLE when draining.
+  // ALREADY_EXISTS: the attempt is here. FAILED_PRECONDITION: this or a later attempt of the request was here before.
+  // RESOURCE_EXHAUSTED: max_attempts are here. UNAVAILABLE: the worker drains.
   absl::Status Open(const AttemptKey& key, absl::Time arrival);
 
   std::vector<Action> On(const Event& event, Admission& admission);
 
-  // Were all of the pages [first, first + count) granted to `peer` for the puts of `stream`, with no fence since?
+  // Returns whether all pages [first, first + count) are granted to `peer` for the puts of `stream`, without a fence
+  // since.
   bool MayWrite(PeerId peer, StreamId stream, uint32_t first, uint32_t count) const;
 
   Counts counts() const;
@@ -138,7 +139,7 @@ class Receiver {
     GrantedPages granted;          // while granted or revoking; the last page is not for the writer
     std::vector<PageId> writable;  // wanted_pages(), sorted
 
-    // Not shared: those that the writer puts, and the last one.
+    // The pages that are not shared: the writer's pages, and the page for growth.
     std::span<const PageId> own_pages() const { return std::span(granted.pages).subspan(granted.cached); }
     std::span<const PageId> wanted_pages() const { return own_pages().first(own_pages().size() - 1); }
     bool operator==(const Attempt&) const = default;
@@ -161,32 +162,32 @@ class Receiver {
   void Receive(PeerId peer, const Commit& commit, Admission& admission, Actions* out);
   void Receive(PeerId peer, const Aborted& aborted, Admission& admission, Actions* out);
 
-  // The attempt if it is reserved by `peer`, else end().
+  // Returns the attempt if `peer` has reserved for it, else end().
   Attempts::iterator FindReserved(const AttemptKey& key, PeerId peer);
   // Gives back the attempt's slot, or its place in the queue. Its pages must be released before.
   Attempts::iterator Erase(Attempts::iterator it, Admission& admission);
   void Refuse(Attempts::iterator it, Outcome why, Admission& admission, Actions* out);
   void SetSilent(PeerId peer, bool silent, Admission& admission);
-  // Ends its attempts; what it was granted stays revoking.
+  // Fails the attempts of the peer. Granted attempts become revoking.
   void GiveUp(PeerId peer, const absl::Status& why, Admission& admission, Actions* out);
   void ForgetPeer(PeerId peer, const absl::Status& why, Admission& admission, Actions* out);
 
   void CarryOutDecisions(Admission& admission, Actions* out);
   void Grant(Attempts::iterator it, GrantedPages granted, Admission& admission, Actions* out);
-  // A granted attempt gives back its slot and what is shared. Nobody writes to shared pages: they need not wait for the
-  // writer's fence.
+  // Gives back the slot and the shared pages of a granted attempt. Shared pages need no fence: the writer does not
+  // write them.
   static void StartRevoking(Attempts::iterator it, Admission& admission);
   bool Silent(PeerId peer) const;
   bool Holds(const Attempt& a) const { return a.state == State::kGranted || a.state == State::kRevoking; }
   int64_t PagesNeeded(int tokens) const {
     return (int64_t{tokens} + config_.page_tokens - 1) / config_.page_tokens + 1;
   }
-  std::string CommitError(const Attempt& attempt, const Commit& commit) const;  // empty: it fits
+  std::string CommitError(const Attempt& attempt, const Commit& commit) const;  // empty: the commit fits
 
   ReceiverConfig config_;
   Attempts attempts_;
-  std::map<StreamId, AttemptKey> streams_;  // of the granted and revoking ones
-  std::map<PeerId, bool> silent_;           // the peers there are
+  std::map<StreamId, AttemptKey> streams_;  // of granted and revoking attempts
+  std::map<PeerId, bool> silent_;           // by connected peer
   SeenAttempts seen_;
   bool draining_ = false;
 };

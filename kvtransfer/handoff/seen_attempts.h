@@ -1,7 +1,7 @@
 // The latest attempt seen of each recent request: a worker refuses an attempt that is not newer.
 //
-// Bounded: the request seen longest ago is forgotten first. That is safe because the attempts that a router
-// opens rise; the memory only guards against messages that were long under way.
+// Bounded: the table forgets the request that was seen first. A router numbers its attempts upwards, so that the table
+// only guards against messages that were delayed for long.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class SeenAttempts {
  public:
   explicit SeenAttempts(size_t max_requests = 16384) : max_requests_(max_requests) {}
 
-  // False, and nothing changes, if this or a later attempt of the request was admitted before.
+  // Returns false, and changes nothing, if this or a later attempt of the request was admitted before.
   bool Admit(const AttemptKey& key);
 
   bool operator==(const SeenAttempts& other) const { return latest_ == other.latest_; }

@@ -34,7 +34,7 @@ TEST(ChaosNetworkTest, PagesOverTcp) { RunOver({"--transport=tcp"}); }
 TEST(ChaosNetworkTest, PagesThroughSharedMemory) { RunOver({"--transport=shm"}); }
 
 // What is said depends on every page's content.
-TEST(ChaosNetworkTest, ReplayedPages) { RunOver({"--transport=tcp", "--engine=replay", "--replay-step=5ms"}); }
+TEST(ChaosNetworkTest, ReplayedPages) { RunOver({"--transport=tcp", "--device=replay", "--replay-step=5ms"}); }
 
 }  // namespace
 }  // namespace baton::testing

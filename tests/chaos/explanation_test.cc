@@ -52,7 +52,7 @@ TEST_F(ExplanationTest, ADisturbanceCountsForSomeSlackLonger) {
   Do("d1", 0, 3);
   EXPECT_EQ(disturbances_.SlackNeeded(Request(0.5, 9)), absl::ZeroDuration());
   EXPECT_EQ(disturbances_.SlackNeeded(Request(2.5, 9)), absl::Seconds(1.5));
-  EXPECT_EQ(disturbances_.SlackNeeded(Request(8, 9)), absl::Seconds(7)) << "the first one's, who is back sooner";
+  EXPECT_EQ(disturbances_.SlackNeeded(Request(8, 9)), absl::Seconds(7)) << "the first worker is back sooner";
 }
 
 TEST_F(ExplanationTest, TheLossesNeedNotBeginTogether) {

@@ -27,7 +27,7 @@ absl::StatusOr<std::string> InprocHub::Register(const std::string& address, cons
     full = absl::StrCat(kScheme, "#", next_free_name_++);
   }
   std::weak_ptr<InprocNode>& slot = nodes_[full];
-  if (slot.lock() != nullptr) return absl::AlreadyExistsError(absl::StrCat("somebody listens at ", full, " already"));
+  if (slot.lock() != nullptr) return absl::AlreadyExistsError(absl::StrCat("another node listens at ", full));
   slot = node;
   return full;
 }

@@ -32,9 +32,9 @@ namespace {
 constexpr char kSecret[] = "a secret of the tests, long enough";
 constexpr char kRouter[] = "router";
 
-// Whether no other running test has the port, which is then this one's until it ends: many run at a time, and each
-// needs ports some time before its processes bind them. Binding a name in the abstract namespace of Unix sockets is the
-// claim.
+// Returns whether no other running test has the port; this test then owns the port until it ends. Tests run side by
+// side, and each test needs its ports before its processes bind them. Binding a name in the abstract namespace of Unix
+// sockets is the claim.
 bool ClaimPort(int port) {
   const std::string name = absl::StrCat(std::string(1, '\0'), "baton-test-port-", port);
   sockaddr_un address = {};

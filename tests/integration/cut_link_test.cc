@@ -19,7 +19,7 @@ class CutLinkTest : public ClusterTest {
     if (!created.ok()) return;
     network = *std::move(created);
     StartCluster({.workers = {Prefill("p0"), Decode("d0", {"--max-sequences=1"})},
-                  .worker_flags = {"--engine=replay", "--replay-step=20ms", "--transport=shm", "--silent-after=500ms",
+                  .worker_flags = {"--device=replay", "--replay-step=20ms", "--transport=shm", "--silent-after=500ms",
                                    "--peer-timeout=1500ms"},
                   .network = network.get()});
   }

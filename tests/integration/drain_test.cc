@@ -119,7 +119,7 @@ TEST(DrainTest, TheDrainTimeoutEndsWhatWouldTakeLonger) {
 
   ExpectCleanExit(cluster->Terminate("d0"));
 
-  // Those it served go on elsewhere.
+  // The requests of the drained worker go on elsewhere.
   const std::vector<Reply> replies = load.Replies();
   ExpectAllSucceeded(replies);
   EXPECT_TRUE(std::ranges::any_of(replies, [](const Reply& reply) {

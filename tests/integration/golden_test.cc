@@ -84,7 +84,7 @@ TEST_F(GoldenTest, TokenIdsGiveTheSameAndTheTextCanKeepItsSpecialTokens) {
 
 TEST_F(GoldenTest, TheKvCacheIsReallyMovedBetweenTheTwoWorkers) {
   const GoldenCase& golden = GoldenCases()[9];
-  // No other test begins like this: nothing of it is there already.
+  // No other test begins like this: no page of the prompt is cached.
   const Reply reply = Generate(GreedyRequest("Moved: " + golden.prompt, 4));
 
   ASSERT_TRUE(Succeeded(reply));

@@ -27,7 +27,7 @@ TEST(PlacementTest, APromptGoesToTheWorkerThatKeepsItsBeginning) {
   while (Expected(*cluster) == 0 && absl::Now() < give_up) {
     ASSERT_TRUE(Succeeded(cluster->client().Generate(GreedyRequest(LongPrompt("Then"), 1))));
   }
-  // From now on at least one of the two has them, and whoever gets the prompt must.
+  // From now on at least one of the two workers has the pages, and must get the prompt.
   for (const char* end : {"Then", "But", "Once", "Now"}) {
     const Reply reply = cluster->client().Generate(GreedyRequest(LongPrompt(end), 4));
     ASSERT_TRUE(Succeeded(reply));

@@ -24,7 +24,7 @@ absl::StatusOr<std::shared_ptr<void>> AttemptGate::EnterBelow(int limit) {
 }
 
 void AttemptGate::Leave() {
-  // Notified under the lock: whoever waits may destroy this object as soon as it is released.
+  // Notifies under the lock: a waiting thread may destroy this object once the lock is released.
   MutexLock lock(mutex_);
   if (--open_ == 0) empty_.NotifyAll();
 }

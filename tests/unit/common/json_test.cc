@@ -31,8 +31,8 @@ TEST(ParseJson, DoesNotCountBracketsInStrings) {
   EXPECT_OK(ParseJson("\"" + std::string(100, '[') + "\\\"" + std::string(100, '{') + "\"", "x"));
 }
 
-TEST(ParseJson, RefusesAKeyThatIsThereTwice) {
-  EXPECT_TRUE(Fails(ParseJson(R"({"a": {"k": 1, "k": 2}})", "x"), kInvalid, R"(key "k" is there twice)"));
+TEST(ParseJson, RefusesAKeyThatOccursTwice) {
+  EXPECT_TRUE(Fails(ParseJson(R"({"a": {"k": 1, "k": 2}})", "x"), kInvalid, R"(key "k" occurs twice)"));
   EXPECT_OK(ParseJson(R"({"a": {"k": 1}, "b": {"k": 2}, "c": [{"k": 3}, {"k": 4}]})", "x"));
 }
 

@@ -110,7 +110,7 @@ TEST(ParseSafetensors, RefusesOverlapGapAndTrailingBytes) {
 TEST(ParseSafetensors, RefusesDuplicateNames) {
   const std::string entry = Entry("F32", "[1]", "[0,4]");
   EXPECT_TRUE(Fails(Parse(SafetensorsFile("{\"a\":" + entry + ",\"a\":" + entry + "}", "1234")), kInvalid,
-                    R"(m.safetensors: header: key "a" is there twice)"));
+                    R"(m.safetensors: header: key "a" occurs twice)"));
 }
 
 TEST(ParseSafetensorsIndex, MapsTensorsToFiles) {

@@ -80,7 +80,7 @@ TEST(AttentionPieces, ASequenceSharesOnlyWhatIsBeforeItsRows) {
   EXPECT_EQ(pieces[0].shared_tokens, 64);
 }
 
-// Whatever the batch: every query is in one piece, and what a piece claims is true.
+// In any batch, every query is in one piece, and every piece is described truly.
 TEST(AttentionPieces, AnyBatchIsCutCompletely) {
   std::mt19937 random(11);
   for (int round = 0; round < 200; ++round) {

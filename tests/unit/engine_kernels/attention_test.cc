@@ -152,7 +152,7 @@ std::vector<double> Reference(const Shape& shape, const Sequence& s) {
 
 class AttentionTest : public FamilyTest {
  protected:
-  // One family rounds queries and weights to BF16 where the KV cache holds no more than that.
+  // One family rounds queries and weights to BF16 where the KV cache holds BF16.
   static double Tolerance(KvType dtype) {
     const bool pairs = GetParam() == "avx512-bf16" && dtype != KvType::kF32 && dtype != KvType::kF16;
     return pairs ? 5e-3 : 2e-6;

@@ -24,7 +24,7 @@ class EndpointsStressTest : public ::testing::Test {
   EndpointsStressTest()
       : decode_({.pages = 14, .capacity = {.max_sequences = 4, .max_waiting_reservations = 3, .max_bypass = 2}}) {}
 
-  // One request's life, cut short or not at a point of the dice's choice. False if somebody waited in vain.
+  // One request's life, cut short or not at a point of the dice's choice. Returns false if a wait was in vain.
   bool Run(PrefillSide& prefill, std::mt19937& dice, uint64_t request) {
     const AttemptKey key = Key(request);
     const int tokens = 1 + int(dice() % 16);  // one to four pages

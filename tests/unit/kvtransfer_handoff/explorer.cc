@@ -26,7 +26,7 @@ class Explorer {
     result_.states = origins_.size();
     result_.steps = 0;
     for (size_t count : result_.taken) result_.steps += count;
-    if (result_.violation.empty() && FairStepsCycle()) result_.violation = "I2: fair steps can go on for ever";
+    if (result_.violation.empty() && FairStepsCycle()) result_.violation = "I2: fair steps can cycle";
     return std::move(result_);
   }
 

@@ -1,5 +1,5 @@
-// Writer and Receiver do what the table says, for every state and every event, and nothing else: the Promela model,
-// which is made of the table, speaks of them.
+// Writer and Receiver do what the table says, for every state and every event, and nothing else: the Promela model is
+// made of the same table.
 #include <gtest/gtest.h>
 
 #include <functional>

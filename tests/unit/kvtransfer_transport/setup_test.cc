@@ -74,7 +74,7 @@ class SetupTest : public ::testing::TestWithParam<const char*> {
     absl::SleepFor(moment);
     const bool open = connected->done() && connected->Get().ok();
     End(peer, kill);
-    EXPECT_TRUE(connected->Wait()) << "whoever connects gets an answer";
+    EXPECT_TRUE(connected->Wait()) << "every Connect gets an answer";
     if (connected->done() && connected->Get().ok()) {
       EXPECT_TRUE(events_.WaitForState(*connected->Get(), PeerState::kRevoked));
     }

@@ -95,7 +95,7 @@ class Calls {
     decode_sink_->left = true;
     decode_.Cancel(attempt_.key, /*local=*/false);
   }
-  // Whoever knows the attempt holds its sink.
+  // Everything that knows the attempt holds its sink.
   bool PrefillIsOver() const { return prefill_sink_.use_count() == 1; }
   bool DecodeIsOver() const { return decode_sink_.use_count() == 1; }
 

@@ -51,7 +51,7 @@ TEST_F(RequestMachineTest, CancelReleasesBothWorkersInEveryState) {
         EXPECT_EQ(Failure().message(), "by the test");
       }
       EXPECT_EQ(Failure().code(), deadline ? absl::StatusCode::kDeadlineExceeded : absl::StatusCode::kCancelled);
-      // Whatever comes later is ignored.
+      // The machine ignores later events.
       const size_t actions = actions_.size();
       machine_->OnCancelled(now_, absl::CancelledError());
       machine_->OnDeadline(now_);

@@ -128,7 +128,7 @@ TEST(TextAssemblerTest, SpecialTokensLeaveTextOnlyWhenAskedFor) {
   EXPECT_EQ(Assemble(tokenizer, {.stop = {}, .skip_special_tokens = false}, {0, 1, 0}).text, "a<x>a");
 }
 
-// Whatever the tokens: what is sent is the text before the first stop string, and no delta splits a code point.
+// For any tokens, the text sent is the text before the first stop string, and no delta splits a code point.
 TEST(TextAssemblerTest, RandomTextsAgreeWithASearchInTheWholeText) {
   const FakeTokenizer tokenizer = Bytes();
   std::mt19937 random(7);

@@ -502,7 +502,7 @@ class Side {
   std::map<AttemptKey, std::vector<PageRef>> taken_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Claimants of both kinds on threads of their own: nothing goes over the limits, nobody waits for ever, nothing leaks.
+// Claimants of both kinds on threads of their own: nothing goes over the limits, every wait ends, nothing leaks.
 TEST(CapacityLedgerStressTest, SlotsAndPagesStayWithinTheirLimits) {
   constexpr int kThreads = 6;
   constexpr int kClaims = 300;
