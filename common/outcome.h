@@ -25,7 +25,7 @@ namespace baton {
 // kPrefillLost, kDecodeLost  the router's call to that worker broke
 // kPeerLost         the other worker of the pair is silent or dead; kPairMismatch: the two do not fit together
 enum class Cause : uint8_t {
-#define CAUSE(id, number, name, fault, transfer, pair, attempt, next) id = number,
+#define CAUSE(id, number, name, fault, transfer, pair, attempt, next) id = (number),
 #include "common/outcomes.def"
 };
 

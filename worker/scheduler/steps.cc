@@ -79,6 +79,7 @@ bool Scheduler::OnLayerDone(const std::vector<Job*>& jobs, const std::vector<int
 
 void Scheduler::OnStepFailed(const std::vector<StepEntry>& entries, const absl::Status& status) {
   std::vector<AttemptKey> keys;
+  keys.reserve(entries.size());
   for (const StepEntry& entry : entries) keys.push_back(entry.sequence->key());
   for (const AttemptKey& key : keys) {
     if (absl::IsCancelled(status)) {
