@@ -22,7 +22,7 @@
 // Writes. The writer puts bytes at offsets of the peer's region. Puts of one (peer, stream) are complete when its Flush
 // is. Streams to one peer take turns, so a short put does not wait for a long put. Puts and messages are not ordered
 // with each other. If the receiver performs the writes, it checks them (AllowWrite). With a one-sided transport only
-// the writer checks; the threat model (docs/architecture.md) says so.
+// the writer checks; the threat model (docs/handoff.md) says so.
 #pragma once
 
 #include <cstddef>
