@@ -14,8 +14,6 @@ namespace {
 
 // Longest wait for the peer's goodbye.
 constexpr absl::Duration kFarewell = absl::Milliseconds(100);
-// Longest wait while our goodbye has not left: without it the peer would notice only our silence.
-constexpr absl::Duration kSlowFarewell = absl::Seconds(1);
 constexpr size_t kMinQueuedBytes = 64 << 20;
 constexpr size_t kMaxStreams = 1 << 16;
 
@@ -294,7 +292,8 @@ bool UcxPeer::RevokedIsProven() const { return !was_open_ || !offered_ || goodby
 bool UcxPeer::FarewellIsOver(SteadyTime now) const {
   if (channel_->failed() || process_dead_) return true;
   if (goodbye_received_ && goodbye_acknowledged_) return true;
-  return now >= left_at_ + (channel_->idle() ? kFarewell : kSlowFarewell);
+  // A goodbye that cannot leave waits for peer_timeout: without the goodbye, a slow peer would notice only our silence.
+  return now >= left_at_ + (channel_->idle() ? kFarewell : context_->options.peer_timeout);
 }
 
 void UcxPeer::CheckProcess() {
