@@ -57,21 +57,27 @@ declare -A pids=() logs=()
 
 # Runs on every way out. What a SIGKILL of this script leaves behind gets its SIGTERM from the kernel (see launch).
 cleanup() {
-  local code=$? children pid deadline
+  local code=$? children alive pid deadline
   trap '' INT TERM
   children=$(jobs -p)  # a signal may have come before launch could note the last one
   for pid in $children; do kill -TERM "$pid" 2>/dev/null || true; done
   deadline=$((SECONDS + 5))
-  for pid in $children; do
-    while kill -0 "$pid" 2>/dev/null && [ $SECONDS -lt $deadline ]; do
+  while [ $SECONDS -lt $deadline ]; do
+    alive=
+    for pid in $children; do
+      kill -0 "$pid" 2>/dev/null || continue
+      alive+=" $pid"
       # A child that has not yet become its program can lose a signal while bash resets its traps. A second one tells
       # a program not to wait for what still runs.
       case $(cat "/proc/$pid/comm" 2>/dev/null) in
         baton*) ;;
         *) kill -TERM "$pid" 2>/dev/null || true ;;
       esac
-      sleep 0.05
     done
+    [ -n "$alive" ] || break
+    sleep 0.05
+  done
+  for pid in $children; do
     kill -KILL "$pid" 2>/dev/null || true
     wait "$pid" 2>/dev/null || true
   done
