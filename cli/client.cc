@@ -13,7 +13,7 @@ namespace baton {
 namespace {
 
 void SetTimeout(grpc::ClientContext& context, absl::Duration timeout) {
-  if (timeout < absl::InfiniteDuration()) context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  if (timeout < absl::InfiniteDuration()) context.set_deadline(GrpcDeadline(timeout));
 }
 
 // Returns why `channel` could not connect. gRPC tells the reason to the next call that fails on the channel.
@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& targe
                                                  ": is it a baton-router, and reachable from here?"));
     }
     // Wait in slices, so that an interrupt is noticed.
-    channel->WaitForStateChange(state, absl::ToChronoTime(std::min(deadline, absl::Now() + absl::Milliseconds(100))));
+    channel->WaitForStateChange(state, GrpcDeadline(std::min(deadline - absl::Now(), absl::Milliseconds(100))));
   }
 }
 

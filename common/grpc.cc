@@ -1,12 +1,12 @@
 #include "common/grpc.h"
 
 #include <grpc/support/log.h>
+#include <grpc/support/time.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/health_check_service_interface.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 
 #include "absl/synchronization/mutex.h"
@@ -44,7 +44,7 @@ void KeepCallbackThreads() {
   static auto* const channel =
       new std::shared_ptr<grpc::Channel>(grpc::CreateChannel("ipv4:127.0.0.1:1", grpc::InsecureChannelCredentials()));
   auto call = std::make_shared<Call>();
-  call->context.set_deadline(std::chrono::system_clock::now());  // over before it begins: nothing is connected
+  call->context.set_deadline(GrpcDeadline(absl::ZeroDuration()));  // over before it begins: nothing is connected
   grpc::GenericStub(*channel).UnaryCall(&call->context, "/", {}, &call->request, &call->response,
                                         [call](const grpc::Status&) {});
 }
@@ -79,6 +79,12 @@ grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   return {static_cast<grpc::StatusCode>(status.code()),
           std::string(status.message().substr(0, kMaxStatusMessageBytes))};
+}
+
+gpr_timespec GrpcDeadline(absl::Duration timeout) {
+  const absl::Duration bounded = std::clamp(timeout, absl::ZeroDuration(), absl::Hours(24 * 365));
+  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                      gpr_time_from_nanos(absl::ToInt64Nanoseconds(bounded), GPR_TIMESPAN));
 }
 
 absl::Status FromGrpc(const grpc::Status& status) {
@@ -136,8 +142,7 @@ void GrpcServer::Shutdown(absl::Time deadline) {
   if (server_ == nullptr || shut_down_) return;
   shut_down_ = true;
   SetServing(false);
-  const absl::Duration left = std::clamp(deadline - absl::Now(), absl::ZeroDuration(), absl::Hours(24));
-  server_->Shutdown(absl::ToChronoTime(absl::Now() + left));
+  server_->Shutdown(GrpcDeadline(deadline - absl::Now()));
 }
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, int max_message_bytes,

@@ -22,6 +22,9 @@ class ReflectionService;
 grpc::Status ToGrpc(const absl::Status& status);
 absl::Status FromGrpc(const grpc::Status& status);
 
+// The deadline, on gRPC's monotonic clock, of what may take `timeout` from now. A year stands for an infinite timeout.
+gpr_timespec GrpcDeadline(absl::Duration timeout);
+
 struct GrpcServerOptions {
   std::string listen;  // host:port; port 0 for any
   int max_message_bytes = 16 << 20;

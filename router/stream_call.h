@@ -101,7 +101,7 @@ class StreamCall : public grpc::ClientReadReactor<Response> {
         on_event_(std::move(on_event)),
         on_end_(std::move(on_end)) {
     if (options_.timeout < absl::Hours(24 * 365)) {
-      context_.set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout));
+      context_.set_deadline(GrpcDeadline(options_.timeout));
     }
   }
 

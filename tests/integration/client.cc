@@ -69,7 +69,7 @@ TestClient::TestClient(const std::string& target) {
 
 Reply TestClient::Generate(const v1::GenerateRequest& request, const CallOptions& options) const {
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + options.timeout));
+  context.set_deadline(GrpcDeadline(options.timeout));
   context.set_wait_for_ready(options.wait_for_ready);
   const auto reader = inference_->Generate(&context, request);
   Reply reply;

@@ -264,7 +264,7 @@ absl::Status Cluster::Restart(const std::string& name) {
 
 absl::StatusOr<v1::GetStatusResponse> Cluster::Status(size_t router) {
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(10)));
+  context.set_deadline(GrpcDeadline(absl::Seconds(10)));
   context.set_wait_for_ready(true);
   v1::GetStatusResponse response;
   const grpc::Status status = client(router).admin().GetStatus(&context, {}, &response);
@@ -315,7 +315,7 @@ absl::Status Cluster::WaitReady(absl::Duration timeout) {
 
 absl::StatusOr<v1::WorkerStatus> Cluster::WorkerStatus(const std::string& name) {
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(10)));
+  context.set_deadline(GrpcDeadline(absl::Seconds(10)));
   context.set_wait_for_ready(true);
   v1::WatchStatusRequest request;
   request.set_protocol(v1::WORKER_PROTOCOL_CURRENT);

@@ -24,7 +24,7 @@ absl::StatusOr<std::string> Exchange(const std::string& target, const std::strin
   grpc::GenericStub stub(MakeChannel(target));
   grpc::ClientContext context;
   context.set_wait_for_ready(true);
-  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+  context.set_deadline(GrpcDeadline(absl::Seconds(60)));
   grpc::CompletionQueue queue;
   const auto wait = [&queue] {
     void* tag = nullptr;

@@ -22,6 +22,7 @@
 #include "absl/strings/str_split.h"
 #include "baton/v1/inference.grpc.pb.h"
 #include "common/clock.h"
+#include "common/grpc.h"
 #include "demo_assets.h"
 #include "engine/kv/page_hash.h"
 #include "fake_worker.h"
@@ -282,7 +283,7 @@ void Main(const BenchOptions& options) {
   const auto admin = v1::Admin::NewStub(channel);
   for (int waited = 0;; ++waited) {
     grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(1)));
+    context.set_deadline(GrpcDeadline(absl::Seconds(1)));
     v1::GetStatusResponse status;
     if (admin->GetStatus(&context, {}, &status).ok() && status.ready()) break;
     if (waited > 300) Die("the router does not become ready: " + router.Log());

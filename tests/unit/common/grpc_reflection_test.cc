@@ -36,7 +36,7 @@ class GrpcReflectionTest : public ::testing::Test {
 
   std::vector<ServerReflectionResponse> Ask(const std::vector<ServerReflectionRequest>& requests) {
     grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+    context.set_deadline(GrpcDeadline(absl::Seconds(30)));
     const auto stream = ServerReflection::NewStub(channel_)->ServerReflectionInfo(&context);
     std::vector<ServerReflectionResponse> responses;
     for (const ServerReflectionRequest& request : requests) {

@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> StartServer(FakeInference& service, 
 grpc::Status CallListModels(const std::shared_ptr<grpc::Channel>& channel) {
   grpc::ClientContext context;
   context.set_wait_for_ready(true);
-  context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+  context.set_deadline(GrpcDeadline(kPatience));
   v1::ListModelsResponse response;
   return v1::Inference::NewStub(channel)->ListModels(&context, {}, &response);
 }
@@ -80,7 +80,7 @@ grpc::Status CallListModels(const std::shared_ptr<grpc::Channel>& channel) {
 std::string Exchange(const std::shared_ptr<grpc::Channel>& channel, const std::string& method, std::string_view bytes) {
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+  context.set_deadline(GrpcDeadline(kPatience));
   grpc::CompletionQueue queue;
   void* tag = nullptr;
   bool ok = false;
@@ -157,7 +157,7 @@ std::vector<std::string> WatchHealth(const std::shared_ptr<grpc::Channel>& chann
   grpc::GenericStub stub(channel);
   grpc::ClientContext context;
   context.set_wait_for_ready(true);
-  context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+  context.set_deadline(GrpcDeadline(kPatience));
   grpc::CompletionQueue queue;
   const auto wait = [&queue] {
     void* tag = nullptr;

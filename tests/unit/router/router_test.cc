@@ -108,7 +108,7 @@ class RouterTest : public ::testing::Test {
   }
   Answer Generate(const v1::GenerateRequest& request) {
     grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+    context.set_deadline(GrpcDeadline(kPatience));
     return Generate(request, context);
   }
 
@@ -123,7 +123,7 @@ class RouterTest : public ::testing::Test {
 
   v1::GetStatusResponse Status() {
     grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+    context.set_deadline(GrpcDeadline(kPatience));
     v1::GetStatusResponse response;
     EXPECT_TRUE(admin_->GetStatus(&context, {}, &response).ok());
     return response;
@@ -212,7 +212,7 @@ TEST_F(RouterTest, ADecodeWorkersDeathIsUnseenButForAPause) {
   ASSERT_TRUE(WaitFor([&] { return Status().pairs(0).state() == "ready" && Status().pairs(1).state() == "ready"; }));
   for (size_t i = 1; i <= 2; ++i) workers_[i]->SetDecodeScript(StallAfter(3));
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+  context.set_deadline(GrpcDeadline(kPatience));
   bool killed = false;
   const Answer answer = Generate(Request(20), context, [&](size_t tokens) {
     if (tokens < 3 || std::exchange(killed, true)) return;
@@ -233,7 +233,7 @@ TEST_F(RouterTest, ASilentWorkersAttemptsMoveOn) {
   ASSERT_TRUE(WaitFor([&] { return Status().pairs(0).state() == "ready" && Status().pairs(1).state() == "ready"; }));
   for (const auto& worker : workers_) worker->SetDecodeScript(StallAfter(3));
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+  context.set_deadline(GrpcDeadline(kPatience));
   size_t serving = 0;
   bool silenced = false;
   const Answer answer = Generate(Request(20), context, [&](size_t tokens) {
@@ -289,7 +289,7 @@ TEST_F(RouterTest, ADeadlineEndsTheRequestAndReachesTheWorkers) {
   StartReadyRouter();
   workers_[0]->SetDecodeScript(StallAfter(3));
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Milliseconds(300)));
+  context.set_deadline(GrpcDeadline(absl::Milliseconds(300)));
   int open_calls = 0;
   const Answer answer = Generate(Request(20), context, [&](size_t) { open_calls = workers_[0]->open_calls(); });
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
@@ -565,7 +565,7 @@ TEST_F(RouterTest, TokensOfOneMessageShareTheGapBeforeIt) {
     stream->Send(FakeWorker::Tokens(0, 3));
   });
   grpc::ClientContext context;
-  context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+  context.set_deadline(GrpcDeadline(kPatience));
   const Answer whole = Generate(Request(7), context, [&](size_t tokens) {
     if (tokens != 3) return;
     absl::SleepFor(absl::Milliseconds(20));

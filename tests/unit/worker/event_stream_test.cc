@@ -74,7 +74,7 @@ class EventStreamTest : public ::testing::Test {
   void SetUp() override {
     ASSERT_OK_AND_ASSIGN(server_, GrpcServer::Start({.listen = "127.0.0.1:0"}, {&service_}));
     stub_ = v1::WorkerControl::NewStub(MakeChannel(absl::StrCat("127.0.0.1:", server_->port())));
-    context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    context_.set_deadline(GrpcDeadline(absl::Seconds(20)));
   }
   static v1::ModelAssetPiece Piece(const std::string& name) {
     v1::ModelAssetPiece piece;
