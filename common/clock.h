@@ -4,19 +4,12 @@
 #include <chrono>
 
 #include "absl/time/time.h"
+#include "common/steady_time.h"
 
 namespace baton {
 
 inline absl::Time SteadyNow() {
   return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }
-
-class Stopwatch {
- public:
-  double seconds() const { return absl::ToDoubleSeconds(SteadyNow() - start_); }
-
- private:
-  const absl::Time start_ = SteadyNow();
-};
 
 }  // namespace baton

@@ -22,13 +22,13 @@
 #include "common/log.h"
 #include "common/mutex.h"
 #include "common/status_macros.h"
+#include "common/steady_time.h"
 #include "kvtransfer/endpoints/endpoints.h"
 #include "kvtransfer/endpoints/make_endpoint.h"
 #include "kvtransfer/endpoints/peer_log.h"
 #include "kvtransfer/endpoints/put_pieces.h"
 #include "kvtransfer/handoff/seen_attempts.h"
 #include "kvtransfer/handoff/writer.h"
-#include "kvtransfer/timing/steady_time.h"
 #include "kvtransfer/wire/codec.h"
 
 namespace baton {
@@ -80,7 +80,7 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
     PeerId peer{};                 // of the writer
     uint32_t peer_pages_total = 0;
     Callbacks released;  // once aborted
-    SteadyTime first_put = SteadyTime::max();
+    SteadyTime first_put = SteadyTime::InfiniteFuture();
     SteadyTime commit_asked;
     uint64_t bytes = 0;
   };
@@ -184,7 +184,7 @@ void SenderEndpoint::Commit(const AttemptKey& key, std::vector<TokenId> output) 
     MutexLock lock(mutex_);
     const auto it = handoffs_.find(key);
     if (it == handoffs_.end()) return;
-    it->second->commit_asked = SteadyClock::now();
+    it->second->commit_asked = SteadyTime::Now();
     Tell(key, Writer::CommitSequence{std::move(output)}, &callbacks);
   }
   Run(callbacks);
@@ -414,16 +414,16 @@ void SenderEndpoint::Carry(Handoff& handoff, const Writer::Action& action, Callb
 }
 
 void SenderEndpoint::Put(Handoff& handoff, const Writer::Put& put) {
-  handoff.first_put = std::min(handoff.first_put, SteadyClock::now());
+  handoff.first_put = std::min(handoff.first_put, SteadyTime::Now());
   handoff.bytes += put.sources.size() * pool_->layout().block_bytes();
   transport_->Put(handoff.peer, handoff::StreamOf(handoff.writer->key()),
                   PiecesOf(put, *pool_, handoff.peer_pages_total));
 }
 
 HandoffStats SenderEndpoint::Stats(const Handoff& handoff) const {
-  const SteadyTime now = SteadyClock::now();
-  return {.transfer = Between(std::min(handoff.first_put, now), now),
-          .exposed = Between(handoff.commit_asked, now),
+  const SteadyTime now = SteadyTime::Now();
+  return {.transfer = now - std::min(handoff.first_put, now),
+          .exposed = now - handoff.commit_asked,
           .bytes = handoff.bytes,
           .transport = transport_->PathName(handoff.peer)};
 }

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
-#include "kvtransfer/timing/steady_time.h"
+#include "common/steady_time.h"
 
 namespace baton {
 
@@ -23,7 +23,7 @@ class Liveness {
   void Forgive(absl::Duration stall, SteadyTime now) { last_heard_ = std::min(last_heard_ + stall, now); }
 
   Verdict Check(SteadyTime now) const {
-    const absl::Duration quiet = Between(last_heard_, now);
+    const absl::Duration quiet = now - last_heard_;
     if (quiet >= timeout_) return Verdict::kExpired;
     return quiet >= silent_after_ ? Verdict::kSilent : Verdict::kAlive;
   }
@@ -41,7 +41,7 @@ class StallDetector {
 
   // How long the thread was away beyond what a busy machine explains (one interval more than it should); else zero.
   absl::Duration Tick(SteadyTime now) {
-    const absl::Duration late = Between(last_tick_, now) - interval_;
+    const absl::Duration late = now - last_tick_ - interval_;
     last_tick_ = now;
     return late > interval_ ? late : absl::ZeroDuration();
   }

@@ -4,20 +4,16 @@
 #include <vector>
 
 namespace baton {
-namespace {
-
-// Longer delays would overflow the clock; nothing waits that long.
-constexpr absl::Duration kMaxDelay = absl::Hours(24 * 365);
-
-}  // namespace
 
 void TaskQueue::Post(absl::Duration delay, Task task) {
-  const absl::Duration bounded = std::clamp(delay, absl::ZeroDuration(), kMaxDelay);
   bool is_next = false;
   {
     MutexLock lock(mutex_);
     if (closed_) return;
-    const auto it = tasks_.emplace(Key{SteadyClock::now() + bounded, next_sequence_++}, std::move(task)).first;
+    const auto it =
+        tasks_
+            .emplace(Key{SteadyTime::Now() + std::max(delay, absl::ZeroDuration()), next_sequence_++}, std::move(task))
+            .first;
     is_next = it == tasks_.begin();
   }
   if (is_next) wake_();
@@ -27,7 +23,7 @@ bool TaskQueue::RunDue() {
   std::vector<Task> due;
   {
     MutexLock lock(mutex_);
-    const auto end = tasks_.lower_bound(Key{SteadyClock::now(), next_sequence_});
+    const auto end = tasks_.lower_bound(Key{SteadyTime::Now(), next_sequence_});
     for (auto it = tasks_.begin(); it != end; ++it) due.push_back(std::move(it->second));
     tasks_.erase(tasks_.begin(), end);
   }
@@ -37,7 +33,7 @@ bool TaskQueue::RunDue() {
 
 SteadyTime TaskQueue::NextDue() const {
   MutexLock lock(mutex_);
-  return tasks_.empty() ? SteadyTime::max() : tasks_.begin()->first.first;
+  return tasks_.empty() ? SteadyTime::InfiniteFuture() : tasks_.begin()->first.first;
 }
 
 void TaskQueue::Close() {

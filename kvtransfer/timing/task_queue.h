@@ -11,7 +11,7 @@
 
 #include "absl/time/time.h"
 #include "common/mutex.h"
-#include "kvtransfer/timing/steady_time.h"
+#include "common/steady_time.h"
 
 namespace baton {
 
@@ -30,7 +30,7 @@ class TaskQueue {
   // Runs what is due, and nothing that these tasks post. True if anything ran.
   bool RunDue();
 
-  // When the next task is due; SteadyTime::max() if there is none.
+  // When the next task is due; InfiniteFuture if there is none.
   SteadyTime NextDue() const;
 
   // Destroys all tasks unrun, and any posted later.

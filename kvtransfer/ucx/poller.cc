@@ -27,13 +27,10 @@ absl::Status Poller::Add(int fd, Trigger trigger) {
 }
 
 void Poller::WaitUntil(SteadyTime deadline) {
-  int timeout_ms = -1;
-  if (deadline != SteadyTime::max()) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now()).count();
-    timeout_ms = static_cast<int>(std::clamp<int64_t>(left, 0, 3'600'000));
-  }
+  const absl::Duration left = std::clamp(deadline - SteadyTime::Now(), absl::ZeroDuration(), absl::Hours(1));
+  const int64_t timeout_ms = absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)));
   std::array<epoll_event, 16> events{};
-  static_cast<void>(epoll_wait(fd_, events.data(), events.size(), timeout_ms));
+  static_cast<void>(epoll_wait(fd_, events.data(), events.size(), static_cast<int>(timeout_ms)));
 }
 
 }  // namespace baton

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/status.h"
-#include "kvtransfer/timing/steady_time.h"
+#include "common/steady_time.h"
 
 namespace baton {
 

@@ -133,7 +133,7 @@ absl::Status UcxNode::Start(TransportEvents* events) {
             if (it != by_session_.end() && it->second->IsOf(process)) it->second->OnUnmapped();
           },
   });
-  stalls_.emplace(options_.heartbeat_interval, SteadyClock::now());
+  stalls_.emplace(options_.heartbeat_interval, SteadyTime::Now());
   Post(options_.heartbeat_interval, [this] { Tick(); });
   thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
@@ -158,14 +158,14 @@ void UcxNode::CloseAll() {
   pending_.clear();
   for (const auto& [id, peer] : peers_) peer->Leave(absl::CancelledError("the transport is closing"));
   const auto advance_until = [this](SteadyTime deadline, const auto& done) {
-    while (!done() && SteadyClock::now() < deadline) {
-      if (!RunOnce()) SleepUntil(SteadyClock::now() + kCloseStep);
+    while (!done() && SteadyTime::Now() < deadline) {
+      if (!RunOnce()) SleepUntil(SteadyTime::Now() + kCloseStep);
     }
   };
   const auto drained = [](const auto& entry) { return entry.second->drained(); };
-  advance_until(SteadyClock::now() + kCloseTimeout / 4, [this] { return peers_.empty(); });
+  advance_until(SteadyTime::Now() + kCloseTimeout / 4, [this] { return peers_.empty(); });
   for (const auto& [id, peer] : peers_) peer->Abort();
-  advance_until(SteadyClock::now() + kCloseTimeout, [&] { return std::all_of(peers_.begin(), peers_.end(), drained); });
+  advance_until(SteadyTime::Now() + kCloseTimeout, [&] { return std::all_of(peers_.begin(), peers_.end(), drained); });
   if (!std::all_of(peers_.begin(), peers_.end(), drained)) outgoing_->Abandon();
   peers_.clear();
   by_session_.clear();
@@ -190,7 +190,7 @@ void UcxNode::SleepUntil(SteadyTime deadline) {
 }
 
 void UcxNode::Tick() {
-  const SteadyTime now = SteadyClock::now();
+  const SteadyTime now = SteadyTime::Now();
   const absl::Duration stall = stalls_->Tick(now);
   for (const auto& [id, peer] : peers_) peer->Tick(now, stall);
   SendUnmapped();
@@ -252,13 +252,13 @@ void UcxNode::AcceptConnections() {
 }
 
 void UcxNode::AddPending(Pending pending) {
-  pending.deadline = SteadyClock::now() + options_.connect_timeout;
+  pending.deadline = SteadyTime::Now() + options_.connect_timeout;
   static_cast<void>(poller_.Add(pending.introduction->fd(), Poller::Trigger::kEdge).ok());
   pending_.push_back(std::move(pending));
 }
 
 void UcxNode::AdvancePending() {
-  const SteadyTime now = SteadyClock::now();
+  const SteadyTime now = SteadyTime::Now();
   for (size_t i = 0; i < pending_.size();) {
     std::optional<absl::StatusOr<Introduced>> result = pending_[i].introduction->Advance();
     if (!result.has_value() && now >= pending_[i].deadline) {
@@ -285,9 +285,9 @@ void UcxNode::AdvancePending() {
 
 // Logs at most once a second, so that refused connections cannot flood the log.
 void UcxNode::LogRefused(const Pending& pending, const absl::Status& why) {
-  const SteadyTime now = SteadyClock::now();
+  const SteadyTime now = SteadyTime::Now();
   if (now < next_refused_log_) return;
-  next_refused_log_ = now + std::chrono::seconds(1);
+  next_refused_log_ = now + absl::Seconds(1);
   Log(LogLevel::kWarning, "transport.refused", {{"from", PeerName(pending.introduction->fd())}, {"status", why}});
 }
 

@@ -26,8 +26,8 @@ UcxPeer::UcxPeer(UcxPeerContext* context, PeerId id, std::unique_ptr<UcxChannel>
       connected_(std::move(connected)),
       channel_(std::move(channel)),
       puts_(channel_.get()),
-      open_by_(SteadyClock::now() + context->options.connect_timeout),
-      liveness_(context->options.silent_after, context->options.peer_timeout, SteadyClock::now()) {
+      open_by_(SteadyTime::Now() + context->options.connect_timeout),
+      liveness_(context->options.silent_after, context->options.peer_timeout, SteadyTime::Now()) {
   // The client sends first: the server's frames might arrive before the client knows the session.
   if (is_client_) channel_->Send(FrameType::kIdentity, std::string(AsPayload(context_->identity)));
 }
@@ -40,7 +40,7 @@ void UcxPeer::OnFrame(const FrameHeader& header, std::string_view payload) {
     return;
   }
   if (!in_order) return OnUnexpected("a frame out of order");
-  liveness_.Heard(SteadyClock::now());
+  liveness_.Heard(SteadyTime::Now());
   if (open()) SetState(PeerState::kAlive);
   if (header.type == FrameType::kGoodbye) return OnGoodbye(payload);
   if (header.type == FrameType::kGoodbyeAck) {
@@ -279,7 +279,7 @@ void UcxPeer::Leave(const absl::Status& why) {
   if (phase_ >= Phase::kLeaving) return;
   phase_ = Phase::kLeaving;
   why_ = why;
-  left_at_ = SteadyClock::now();
+  left_at_ = SteadyTime::Now();
   context_->advance_after(kFarewell);
   puts_.Stop();
   channel_->DropQueued();
@@ -313,7 +313,7 @@ bool UcxPeer::Advance() {
       return sent || put || (open() && is_client_ && context_->options.prefault && puts_.Prepare());
     }
   }
-  return AdvanceLeaving(SteadyClock::now()) || sent;
+  return AdvanceLeaving(SteadyTime::Now()) || sent;
 }
 
 bool UcxPeer::AdvanceLeaving(SteadyTime now) {

@@ -54,7 +54,7 @@ absl::StatusOr<TransportMemory> InprocNode::AllocateRegion(size_t bytes) {
 absl::Status InprocNode::Start(TransportEvents* events) {
   if (thread_.joinable()) return absl::FailedPreconditionError("the transport was started before");
   events_ = events;
-  stalls_.emplace(options_.heartbeat_interval, SteadyClock::now());
+  stalls_.emplace(options_.heartbeat_interval, SteadyTime::Now());
   Post(options_.heartbeat_interval, [this] { Tick(); });
   thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
@@ -99,9 +99,8 @@ void InprocNode::WaitForWork() {
   while (run_state_ == RunState::kPaused) run_changed_.Wait(run_mutex_);
   while (run_state_ == RunState::kRunning && !woken_) {
     const SteadyTime due = queue_.NextDue();
-    const absl::Duration left = due == SteadyTime::max() ? absl::Hours(1) : Between(SteadyClock::now(), due);
-    if (left <= absl::ZeroDuration()) return;
-    run_changed_.WaitUntil(run_mutex_, absl::Now() + left);
+    if (due <= SteadyTime::Now()) return;
+    run_changed_.WaitUntil(run_mutex_, absl::Now() + (due - SteadyTime::Now()));
   }
 }
 
@@ -117,7 +116,7 @@ void InprocNode::EndAllLinks() {
 }
 
 void InprocNode::Tick() {
-  const SteadyTime now = SteadyClock::now();
+  const SteadyTime now = SteadyTime::Now();
   const absl::Duration stall = stalls_->Tick(now);
   std::vector<std::pair<PeerId, absl::Status>> lost;
   std::vector<std::pair<PeerId, PeerState>> changed;
@@ -165,7 +164,7 @@ void InprocNode::Receive(PeerId id, const Frame& frame) {
   const auto it = peers_.find(id);
   if (it == peers_.end()) return;
   Peer& peer = it->second;
-  peer.liveness.Heard(SteadyClock::now());
+  peer.liveness.Heard(SteadyTime::Now());
   if (peer.state == PeerState::kSilent) {
     peer.state = PeerState::kAlive;
     events_->OnPeerState(id, PeerState::kAlive, absl::OkStatus());
@@ -213,7 +212,7 @@ void InprocNode::Accept(std::shared_ptr<InprocLink> link) {
 
 void InprocNode::AddPeer(PeerId id, std::shared_ptr<InprocLink> link, int end, AuthRole role, ConnectDone done,
                          std::string address) {
-  const SteadyTime now = SteadyClock::now();
+  const SteadyTime now = SteadyTime::Now();
   peers_.emplace(id, Peer{.link = std::move(link),
                           .end = end,
                           .handshake = AuthHandshake(role, options_.secret, kVersion),

@@ -25,8 +25,8 @@ TEST(TaskQueue, RunsWhatIsDueInOrderAndNothingElse) {
   EXPECT_TRUE(queue.RunDue());
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
   EXPECT_FALSE(queue.RunDue());
-  EXPECT_GT(queue.NextDue(), SteadyClock::now());
-  EXPECT_NE(queue.NextDue(), SteadyTime::max());
+  EXPECT_GT(queue.NextDue(), SteadyTime::Now());
+  EXPECT_NE(queue.NextDue(), SteadyTime::InfiniteFuture());
 }
 
 TEST(TaskQueue, WakesOnlyWhenSomethingIsDueEarlierThanBefore) {
@@ -47,7 +47,7 @@ TEST(TaskQueue, ClosedDestroysTasksUnrun) {
   queue.Post(absl::ZeroDuration(), [held] { FAIL(); });
   EXPECT_EQ(held.use_count(), 1);
   EXPECT_FALSE(queue.RunDue());
-  EXPECT_EQ(queue.NextDue(), SteadyTime::max());
+  EXPECT_EQ(queue.NextDue(), SteadyTime::InfiniteFuture());
 }
 
 TEST(TaskQueue, TakesTasksFromManyThreads) {
@@ -76,7 +76,7 @@ TEST(TaskQueue, EndlessDelaysDoNotOverflow) {
 }
 
 TEST(Liveness, GoesFromAliveToSilentToExpiredAndBack) {
-  const SteadyTime start = SteadyClock::now();
+  const SteadyTime start = SteadyTime::Now();
   Liveness liveness(absl::Seconds(1), absl::Seconds(3), start);
   EXPECT_EQ(liveness.Check(start + absl::Milliseconds(999)), Liveness::Verdict::kAlive);
   EXPECT_EQ(liveness.Check(start + absl::Seconds(1)), Liveness::Verdict::kSilent);
@@ -86,7 +86,7 @@ TEST(Liveness, GoesFromAliveToSilentToExpiredAndBack) {
 }
 
 TEST(Liveness, TimeInWhichWeDidNotRunIsNotHeldAgainstThePeer) {
-  const SteadyTime start = SteadyClock::now();
+  const SteadyTime start = SteadyTime::Now();
   StallDetector stalls(absl::Milliseconds(100), start);
   Liveness liveness(absl::Seconds(1), absl::Seconds(3), start);
   EXPECT_EQ(stalls.Tick(start + absl::Milliseconds(100)), absl::ZeroDuration());
@@ -98,7 +98,7 @@ TEST(Liveness, TimeInWhichWeDidNotRunIsNotHeldAgainstThePeer) {
 }
 
 TEST(Liveness, ForgivingDoesNotReachIntoTheFuture) {
-  const SteadyTime start = SteadyClock::now();
+  const SteadyTime start = SteadyTime::Now();
   Liveness liveness(absl::Seconds(1), absl::Seconds(3), start);
   const SteadyTime back = start + absl::Seconds(60);
   liveness.Heard(back);  // what waited was read before the tick
