@@ -5,9 +5,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "cli/console/interrupt.h"
 #include "common/grpc.h"
+#include "common/steady_time.h"
 
 namespace baton {
 namespace {
@@ -57,7 +57,7 @@ Client::Client(std::string target, const std::shared_ptr<grpc::Channel>& channel
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& target, absl::Duration timeout,
                                                         Interrupt& interrupt) {
   const std::shared_ptr<grpc::Channel> channel = MakeChannel(target);
-  const absl::Time deadline = absl::Now() + timeout;
+  const SteadyTime deadline = SteadyTime::Now() + timeout;
   while (true) {
     const grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);
     if (state == GRPC_CHANNEL_READY) return std::unique_ptr<Client>(new Client(target, channel));
@@ -67,12 +67,12 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& targe
       if (interrupt.triggered()) return absl::CancelledError("interrupted");  // Ctrl-C may have ended the router, too
       return absl::UnavailableError(why);
     }
-    if (absl::Now() >= deadline) {
+    if (SteadyTime::Now() >= deadline) {
       return absl::UnavailableError(absl::StrCat("no answer from ", target, " within ", absl::FormatDuration(timeout),
                                                  ": is it a baton-router, and reachable from here?"));
     }
     // Wait in slices, so that an interrupt is noticed.
-    channel->WaitForStateChange(state, GrpcDeadline(std::min(deadline - absl::Now(), absl::Milliseconds(100))));
+    channel->WaitForStateChange(state, GrpcDeadline(std::min(deadline - SteadyTime::Now(), absl::Milliseconds(100))));
   }
 }
 

@@ -10,7 +10,6 @@
 #include <memory>
 
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "common/address.h"
 #include "common/grpc_message.h"
 #include "common/grpc_reflection.h"
@@ -128,7 +127,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
 }
 
 GrpcServer::GrpcServer() : reflection_(std::make_unique<ReflectionService>()) {}
-GrpcServer::~GrpcServer() { Shutdown(absl::Now() + absl::Seconds(1)); }
+GrpcServer::~GrpcServer() { Shutdown(SteadyTime::Now() + absl::Seconds(1)); }
 
 // gRPC's health service sends every status that it is told, also one that it was told before.
 void GrpcServer::SetServing(bool serving) {
@@ -138,11 +137,11 @@ void GrpcServer::SetServing(bool serving) {
   for (const std::string& name : health_names_) server_->GetHealthCheckService()->SetServingStatus(name, serving);
 }
 
-void GrpcServer::Shutdown(absl::Time deadline) {
+void GrpcServer::Shutdown(SteadyTime deadline) {
   if (server_ == nullptr || shut_down_) return;
   shut_down_ = true;
   SetServing(false);
-  server_->Shutdown(GrpcDeadline(deadline - absl::Now()));
+  server_->Shutdown(GrpcDeadline(deadline - SteadyTime::Now()));
 }
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, int max_message_bytes,

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/mutex.h"
+#include "common/steady_time.h"
 
 namespace baton {
 
@@ -51,7 +52,7 @@ class GrpcServer {
   void SetServing(bool serving) ABSL_LOCKS_EXCLUDED(health_mutex_);
   // Waits for running calls until `deadline`, then cancels what is left. New calls are refused at once. Later calls do
   // nothing; not to be called from two threads.
-  void Shutdown(absl::Time deadline);
+  void Shutdown(SteadyTime deadline);
 
  private:
   GrpcServer();

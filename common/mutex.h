@@ -6,13 +6,12 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/steady_time.h"
 
 namespace baton {
 
@@ -54,11 +53,10 @@ class CondVar {
   }
 
   // Returns false once `deadline` has passed.
-  bool WaitUntil(Mutex& mutex, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  bool WaitUntil(Mutex& mutex, SteadyTime deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    // Waits on the monotonic clock, because a step of the wall clock must not lengthen the wait. A year stands for an
-    // infinite deadline.
-    const absl::Duration left = std::clamp(deadline - absl::Now(), absl::ZeroDuration(), absl::Hours(24 * 365));
+    // A year stands for an infinite deadline.
+    const absl::Duration left = std::clamp(deadline - SteadyTime::Now(), absl::ZeroDuration(), absl::Hours(24 * 365));
     const bool in_time = cv_.wait_for(lock, absl::ToChronoNanoseconds(left)) == std::cv_status::no_timeout;
     lock.release();
     return in_time;

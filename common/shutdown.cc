@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "absl/time/clock.h"
+#include "common/steady_time.h"
 
 namespace baton {
 
@@ -31,13 +31,13 @@ bool ShutdownSignal::TakeSignal() {
 }
 
 bool ShutdownSignal::Wait(absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const SteadyTime deadline = SteadyTime::Now() + timeout;
   while (!seen_) {
     if (TakeSignal()) {
       seen_ = true;
       break;
     }
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = deadline - SteadyTime::Now();
     if (left <= absl::ZeroDuration()) return false;
     pollfd wanted = {.fd = fd_, .events = POLLIN, .revents = 0};
     const int64_t milliseconds = absl::ToInt64Milliseconds(std::min(left, absl::Minutes(1)));

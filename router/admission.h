@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "common/mutex.h"
+#include "common/steady_time.h"
 
 namespace baton::router {
 
@@ -80,7 +80,7 @@ class Admission {
   }
 
   // Until no request is in flight; false if that took too long.
-  bool WaitIdle(absl::Time deadline) {
+  bool WaitIdle(SteadyTime deadline) {
     MutexLock lock(mutex_);
     while (!running_.empty()) {
       if (!idle_.WaitUntil(mutex_, deadline)) return running_.empty();

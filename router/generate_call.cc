@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "absl/random/random.h"
-#include "common/clock.h"
 #include "common/grpc.h"
 #include "common/grpc_message.h"
 #include "common/log.h"
 #include "common/status_macros.h"
+#include "common/steady_time.h"
 #include "router/metrics.h"
 #include "router/request_spec.h"
 
@@ -49,14 +49,14 @@ GenerateCall* GenerateCall::Start(const ServiceContext& context, grpc::CallbackS
                                   const grpc::ByteBuffer& bytes) {
   std::shared_ptr<GenerateCall> self(new GenerateCall(context, call));
   self->self_ = self;
-  const absl::Time received = SteadyNow();
+  const SteadyTime received = SteadyTime::Now();
   v1::GenerateRequest request;
   absl::Status status = ParseMessage(bytes, request);
   if (status.ok()) status = self->Run(request);
   if (!status.ok()) {
     Log(LogLevel::kInfo, "request.refused",
         {{"request", self->id_.ToString()}, {"label", request.request_label()}, {"status", status}});
-    context.metrics->RequestEnded(self->model_, absl::StatusCodeToString(status.code()), SteadyNow() - received);
+    context.metrics->RequestEnded(self->model_, absl::StatusCodeToString(status.code()), SteadyTime::Now() - received);
     // What admission lets in and is refused then would be refused again.
     const bool is_full = !self->ticket_.held() && absl::IsResourceExhausted(status);
     self->OnFail(status, is_full ? kFullRetryAfter : absl::ZeroDuration());
@@ -68,8 +68,8 @@ absl::Status GenerateCall::Run(const v1::GenerateRequest& request) {
   RequestRun::Options options;
   options.id = id_;
   options.label = request.request_label();
-  options.received = SteadyNow();
-  options.arrival_wall = absl::Now();
+  options.received = SteadyTime::Now();
+  options.arrival = absl::Now();
   options.timeout = Timeout();
   deadline_ = options.received + options.timeout;
   BATON_ASSIGN_OR_RETURN(ticket_, context_.admission->Enter());
@@ -118,7 +118,7 @@ void GenerateCall::OnFinish(v1::Finish finish) {
     ending_ = Ending{grpc::Status::OK, absl::ZeroDuration()};
   }
   Pump();
-  LimitReading(std::max(deadline_ - SteadyNow(), kStatusGrace));
+  LimitReading(std::max(deadline_ - SteadyTime::Now(), kStatusGrace));
 }
 
 void GenerateCall::OnFail(const absl::Status& status, absl::Duration retry_after) {

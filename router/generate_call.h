@@ -16,6 +16,7 @@
 
 #include "baton/v1/inference.grpc.pb.h"
 #include "common/mutex.h"
+#include "common/steady_time.h"
 #include "router/admission.h"
 #include "router/request_run.h"
 #include "router/timer.h"
@@ -72,8 +73,8 @@ class GenerateCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   std::shared_ptr<GenerateCall> self_;  // until OnDone
   Admission::Ticket ticket_;
   const RequestId id_ = RequestId::Random();
-  std::string model_;                             // once known
-  absl::Time deadline_ = absl::InfiniteFuture();  // SteadyNow()'s; once the request was taken
+  std::string model_;                                   // once known
+  SteadyTime deadline_ = SteadyTime::InfiniteFuture();  // once the request was taken
   std::shared_ptr<RequestRun> run_;
   grpc::ByteBuffer writing_;  // what the write under way sends
 

@@ -3,10 +3,10 @@
 #include <cstdlib>
 #include <string>
 
-#include "absl/time/clock.h"
 #include "common/log.h"
 #include "common/shutdown.h"
 #include "common/status_macros.h"
+#include "common/steady_time.h"
 #include "router/options.h"
 #include "router/router.h"
 
@@ -27,9 +27,9 @@ void WaitForSignal(const Router& router, const RouterOptions& options, ShutdownS
 
 void Drain(Router& router, absl::Duration timeout, ShutdownSignal& signal) {
   router.StartDraining();
-  const absl::Time deadline = absl::Now() + timeout;
-  while (!router.WaitDrained(std::min(deadline, absl::Now() + kPoll))) {
-    if (absl::Now() >= deadline || signal.Again()) {
+  const SteadyTime deadline = SteadyTime::Now() + timeout;
+  while (!router.WaitDrained(std::min(deadline, SteadyTime::Now() + kPoll))) {
+    if (SteadyTime::Now() >= deadline || signal.Again()) {
       Log(LogLevel::kWarning, "router.drain_cut_short");
       return;
     }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/clock.h"
+#include "common/steady_time.h"
 #include "router/request_run.h"
 
 namespace baton::router {
@@ -61,8 +61,8 @@ void ProbePair(const Placement& placement, std::shared_ptr<const ModelAssets> as
   options.retry.max_attempts = 1;
   options.retry.overload_wait = absl::ZeroDuration();
   options.retry.placement_wait = absl::ZeroDuration();
-  options.received = SteadyNow();
-  options.arrival_wall = absl::Now();
+  options.received = SteadyTime::Now();
+  options.arrival = absl::Now();
   options.timeout = timeout;
   options.placer = std::make_shared<PinnedPlacer>(placement);
   options.sink = std::make_shared<ProbeSink>(std::move(done));

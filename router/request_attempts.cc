@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/outcome_proto.h"
+#include "common/steady_time.h"
 #include "common/strings.h"
 #include "router/request_machine.h"
 
@@ -46,7 +47,7 @@ void RequestMachine::OnHandedOver(Attempt& attempt, const v1::HandedOver& handed
   attempt.info.set_transport(handed_over.transport());
 }
 
-void RequestMachine::OnWorkerFinished(absl::Time now, const v1::WorkerFinished& finished) {
+void RequestMachine::OnWorkerFinished(SteadyTime now, const v1::WorkerFinished& finished) {
   if (state_ == State::kClosing) return AdvanceClosing(now);
   worker_finished_ = finished;
   SendReady(now);  // the prefill call may still owe the first token
@@ -58,18 +59,18 @@ bool RequestMachine::DecodeHasAll() const {
 }
 
 // Ends the attempt if both calls ended well and the output is not complete: a worker broke the contract.
-void RequestMachine::CheckStranded(absl::Time now) {
+void RequestMachine::CheckStranded(SteadyTime now) {
   if (state_ != State::kRunning || !IsOver(open_.decode) || !open_.prefill_over() || successor_) return;
   EndAttempt(now, Side::kDecode,
              Outcome(Cause::kInternal, Fault::kNobody,
                      absl::StrCat("both calls ended, but output token ", output_.size(), " never came")));
 }
 
-void RequestMachine::OnFailed(absl::Time now, Side side, const v1::AttemptFailed& failed) {
+void RequestMachine::OnFailed(SteadyTime now, Side side, const v1::AttemptFailed& failed) {
   OnEndedBy(now, side, FromProto(failed));
 }
 
-void RequestMachine::OnCallEnded(absl::Time now, Side side, const absl::Status& status) {
+void RequestMachine::OnCallEnded(SteadyTime now, Side side, const absl::Status& status) {
   OnEndedBy(now, side, OutcomeOfCall(side, status));
 }
 
@@ -96,7 +97,7 @@ Outcome RequestMachine::OutcomeOfCall(Side side, const absl::Status& status) {
   }
 }
 
-void RequestMachine::OnEndedBy(absl::Time now, Side side, const Outcome& outcome) {
+void RequestMachine::OnEndedBy(SteadyTime now, Side side, const Outcome& outcome) {
   if (state_ == State::kClosing) return AdvanceClosing(now);
   if (side == Side::kPrefill && DecodeHasAll()) return;
   if (NextStepAfter(outcome.cause) != NextStep::kFail) return EndAttempt(now, side, outcome);
@@ -104,7 +105,7 @@ void RequestMachine::OnEndedBy(absl::Time now, Side side, const Outcome& outcome
   Fail(outcome.cause, absl::InvalidArgumentError(outcome.detail));
 }
 
-void RequestMachine::EndAttempt(absl::Time now, Side reporter, Outcome outcome) {
+void RequestMachine::EndAttempt(SteadyTime now, Side reporter, Outcome outcome) {
   Close(open_);
   open_.info.set_ended_by(std::string(Name(outcome.cause)));
   *finish_.add_attempts() = open_.info;
@@ -164,7 +165,7 @@ void RequestMachine::Place() {
   actions_.push_back(action::Place{avoid_});
 }
 
-void RequestMachine::OnPlaced(absl::Time now, PlacementResult result) {
+void RequestMachine::OnPlaced(SteadyTime now, PlacementResult result) {
   if (state_ != State::kPlacing) return;
   const bool placed = result.kind == PlacementResult::Kind::kPlaced;
   if (!placed && !stalled_since_) stalled_since_ = now;

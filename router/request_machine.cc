@@ -15,7 +15,7 @@ constexpr absl::Duration kClosingGrace = absl::Seconds(1);
 }  // namespace
 
 RequestMachine::RequestMachine(const RequestSpec& spec, const Tokenizer& tokenizer, const RetryPolicy& policy,
-                               absl::Time received)
+                               SteadyTime received)
     : spec_(spec),
       tokenizer_(tokenizer),
       policy_(policy),
@@ -33,12 +33,12 @@ const WorkerKey& RequestMachine::KeyOf(Side side) const {
   return side == Side::kDecode ? open_.placement.decode.key : open_.placement.prefill.key;
 }
 
-void RequestMachine::OnCancelled(absl::Time now, const absl::Status& why) {
+void RequestMachine::OnCancelled(SteadyTime now, const absl::Status& why) {
   if (done() || FinishIfClosing(now)) return;
   Fail(Cause::kCancelled, why);
 }
 
-void RequestMachine::OnDeadline(absl::Time now) {
+void RequestMachine::OnDeadline(SteadyTime now) {
   if (done() || FinishIfClosing(now)) return;
   Fail(Cause::kDeadlineExceeded,
        absl::DeadlineExceededError(absl::StrCat("deadline exceeded after ", absl::FormatDuration(now - received_),
@@ -47,7 +47,7 @@ void RequestMachine::OnDeadline(absl::Time now) {
 
 // ------------------------------------------------------------------------------------------------------------ events
 
-void RequestMachine::OnDecodeEvent(absl::Time now, uint32_t attempt, const v1::DecodeEvent& event) {
+void RequestMachine::OnDecodeEvent(SteadyTime now, uint32_t attempt, const v1::DecodeEvent& event) {
   if (IsSuccessor(attempt)) return OnSuccessorDecodeEvent(now, event);
   if (!IsOpen(attempt) || IsOver(open_.decode)) return;
   switch (event.event_case()) {
@@ -84,7 +84,7 @@ void RequestMachine::OnDecodeEvent(absl::Time now, uint32_t attempt, const v1::D
   }
 }
 
-void RequestMachine::OnPrefillEvent(absl::Time now, uint32_t attempt, const v1::PrefillEvent& event) {
+void RequestMachine::OnPrefillEvent(SteadyTime now, uint32_t attempt, const v1::PrefillEvent& event) {
   if (IsSuccessor(attempt)) return OnSuccessorPrefillEvent(now, event);
   if (!IsOpen(attempt) || open_.prefill != CallPhase::kOpen) return;
   v1::Timings& timings = *finish_.mutable_timings();
@@ -113,14 +113,14 @@ void RequestMachine::OnPrefillEvent(absl::Time now, uint32_t attempt, const v1::
   }
 }
 
-void RequestMachine::OnDecodeEnded(absl::Time now, uint32_t attempt, const absl::Status& status) {
+void RequestMachine::OnDecodeEnded(SteadyTime now, uint32_t attempt, const absl::Status& status) {
   if (IsSuccessor(attempt)) return OnSuccessorCallEnded(now, Side::kDecode, status);
   if (!IsOpen(attempt) || IsOver(open_.decode)) return;
   open_.decode = CallPhase::kEnded;
   OnCallEnded(now, Side::kDecode, status);
 }
 
-void RequestMachine::OnPrefillEnded(absl::Time now, uint32_t attempt, const absl::Status& status) {
+void RequestMachine::OnPrefillEnded(SteadyTime now, uint32_t attempt, const absl::Status& status) {
   if (IsSuccessor(attempt)) return OnSuccessorCallEnded(now, Side::kPrefill, status);
   if (!IsOpen(attempt) || open_.prefill != CallPhase::kOpen) return;
   open_.prefill = CallPhase::kEnded;
@@ -132,7 +132,7 @@ void RequestMachine::WakeAfter(absl::Duration delay, WakeReason reason) {
   actions_.push_back(action::WakeAfter{delay, wake_});
 }
 
-void RequestMachine::OnWake(absl::Time now, const Wake& wake) {
+void RequestMachine::OnWake(SteadyTime now, const Wake& wake) {
   if (wake != wake_) return;
   switch (wake.reason) {
     case WakeReason::kPlace:
@@ -148,7 +148,7 @@ void RequestMachine::OnWake(absl::Time now, const Wake& wake) {
 
 // ---------------------------------------------------------------------------------------------- how the request ends
 
-void RequestMachine::BeginClosing(absl::Time now) {
+void RequestMachine::BeginClosing(SteadyTime now) {
   PromoteSuccessorIfReady();
   DropSuccessor(Outcome(Cause::kCancelled, "the output is complete"));
   if (finish_.has_stop_string()) CancelDecode(open_);  // workers know no stop strings and would go on
@@ -157,21 +157,21 @@ void RequestMachine::BeginClosing(absl::Time now) {
   if (state_ == State::kClosing) WakeAfter(kClosingGrace, WakeReason::kFinish);
 }
 
-void RequestMachine::AdvanceClosing(absl::Time now) {
+void RequestMachine::AdvanceClosing(SteadyTime now) {
   if (state_ != State::kClosing) return;
   // If the first token was the last, nothing was handed over and the decode worker has nothing to say.
   if (open_.prefill_over() && !open_.started()) Close(open_);
   if (open_.prefill_over() && IsOver(open_.decode)) Finish(now);
 }
 
-bool RequestMachine::FinishIfClosing(absl::Time now) {
+bool RequestMachine::FinishIfClosing(SteadyTime now) {
   if (state_ != State::kClosing) return false;
   Close(open_);
   Finish(now);
   return true;
 }
 
-void RequestMachine::Finish(absl::Time now) {
+void RequestMachine::Finish(SteadyTime now) {
   state_ = State::kDone;
   open_.info.set_ended_by(std::string(Name(Cause::kFinished)));
   *finish_.add_attempts() = open_.info;

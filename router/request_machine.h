@@ -42,6 +42,7 @@
 #include "baton/v1/inference.pb.h"
 #include "baton/v1/worker.pb.h"
 #include "common/outcome.h"
+#include "common/steady_time.h"
 #include "router/placer.h"
 #include "router/request_spec.h"
 #include "router/text_assembler.h"
@@ -135,22 +136,22 @@ class RequestMachine {
  public:
   // `spec` and `tokenizer` outlive the machine. `received` is when the request came in. All times come from one clock
   // of the caller's choice.
-  RequestMachine(const RequestSpec& spec, const Tokenizer& tokenizer, const RetryPolicy& policy, absl::Time received);
+  RequestMachine(const RequestSpec& spec, const Tokenizer& tokenizer, const RetryPolicy& policy, SteadyTime received);
 
   void Start();
-  void OnPlaced(absl::Time now, PlacementResult result);
-  void OnMigrationPlaced(absl::Time now, PlacementResult result);
-  void OnWake(absl::Time now, const Wake& wake);
+  void OnPlaced(SteadyTime now, PlacementResult result);
+  void OnMigrationPlaced(SteadyTime now, PlacementResult result);
+  void OnWake(SteadyTime now, const Wake& wake);
   // The client went away, or the router stops.
-  void OnCancelled(absl::Time now, const absl::Status& why);
+  void OnCancelled(SteadyTime now, const absl::Status& why);
   // The request's deadline passed.
-  void OnDeadline(absl::Time now);
+  void OnDeadline(SteadyTime now);
 
-  void OnDecodeEvent(absl::Time now, uint32_t attempt, const v1::DecodeEvent& event);
-  void OnPrefillEvent(absl::Time now, uint32_t attempt, const v1::PrefillEvent& event);
+  void OnDecodeEvent(SteadyTime now, uint32_t attempt, const v1::DecodeEvent& event);
+  void OnPrefillEvent(SteadyTime now, uint32_t attempt, const v1::PrefillEvent& event);
   // The call ended with `status`. If no terminal event came before, the attempt ends, whatever the status.
-  void OnDecodeEnded(absl::Time now, uint32_t attempt, const absl::Status& status);
-  void OnPrefillEnded(absl::Time now, uint32_t attempt, const absl::Status& status);
+  void OnDecodeEnded(SteadyTime now, uint32_t attempt, const absl::Status& status);
+  void OnPrefillEnded(SteadyTime now, uint32_t attempt, const absl::Status& status);
 
   std::vector<Action> TakeActions() { return std::exchange(actions_, {}); }
 
@@ -206,7 +207,7 @@ class RequestMachine {
 
   // Tokens.
   void OnToken(const v1::TokenEvent& event);
-  void SendReady(absl::Time now);
+  void SendReady(SteadyTime now);
   void Resume();
   void Append(const v1::TokenEvent& event, v1::Chunk& chunk);
   void EndOutput(TextAssembler::Delta rest, v1::FinishReason reason, v1::Chunk& chunk);
@@ -217,19 +218,19 @@ class RequestMachine {
   void OnDecodeStarted(const v1::DecodeStarted& started);
   void NotePrefill(double seconds, uint32_t cached_prompt_tokens);
   void OnHandedOver(Attempt& attempt, const v1::HandedOver& handed_over);
-  void OnMigrated(absl::Time now);
-  void OnWorkerFinished(absl::Time now, const v1::WorkerFinished& finished);
-  void CheckStranded(absl::Time now);
+  void OnMigrated(SteadyTime now);
+  void OnWorkerFinished(SteadyTime now, const v1::WorkerFinished& finished);
+  void CheckStranded(SteadyTime now);
   // The rest of the output comes from the decode worker alone: the prefill side may fail.
   bool DecodeHasAll() const;
-  void OnFailed(absl::Time now, Side side, const v1::AttemptFailed& failed);
-  void OnCallEnded(absl::Time now, Side side, const absl::Status& status);
+  void OnFailed(SteadyTime now, Side side, const v1::AttemptFailed& failed);
+  void OnCallEnded(SteadyTime now, Side side, const absl::Status& status);
   static Outcome OutcomeOfCall(Side side, const absl::Status& status);
   // Ends the open attempt with an outcome that the worker of `side` reported, or that the router saw at that worker.
   // Then starts another attempt, if another attempt can help, or fails the request.
-  void OnEndedBy(absl::Time now, Side side, const Outcome& outcome);
+  void OnEndedBy(SteadyTime now, Side side, const Outcome& outcome);
   // Ends the open attempt and starts another one, unless max_attempts have failed.
-  void EndAttempt(absl::Time now, Side reporter, Outcome outcome);
+  void EndAttempt(SteadyTime now, Side reporter, Outcome outcome);
   // Cancel calls that are not over; Close cancels both.
   void CancelDecode(Attempt& attempt);
   void CancelPrefill(Attempt& attempt);
@@ -238,15 +239,15 @@ class RequestMachine {
   // Migration.
   void BeginMigration();
   void RetryMigration();
-  void OnSuccessorDecodeEvent(absl::Time now, const v1::DecodeEvent& event);
-  void OnSuccessorPrefillEvent(absl::Time now, const v1::PrefillEvent& event);
-  void OnSuccessorCallEnded(absl::Time now, Side side, const absl::Status& status);
+  void OnSuccessorDecodeEvent(SteadyTime now, const v1::DecodeEvent& event);
+  void OnSuccessorPrefillEvent(SteadyTime now, const v1::PrefillEvent& event);
+  void OnSuccessorCallEnded(SteadyTime now, Side side, const absl::Status& status);
   // Promotes once the successor has the sequence and the client has all tokens of the attempt before.
   void PromoteSuccessorIfReady();
   void PromoteSuccessor();
   void DropSuccessor(Outcome outcome);
   // Drops the successor; the open attempt goes on. If the open attempt has handed its sequence over, both end.
-  void LoseSuccessor(absl::Time now, Side reporter, const Outcome& outcome);
+  void LoseSuccessor(SteadyTime now, Side reporter, const Outcome& outcome);
 
   // How the next one starts.
   void NextAttempt();
@@ -255,17 +256,17 @@ class RequestMachine {
   void RefuseOverloaded();
 
   // How the request ends.
-  void BeginClosing(absl::Time now);
-  void AdvanceClosing(absl::Time now);
-  void Finish(absl::Time now);
+  void BeginClosing(SteadyTime now);
+  void AdvanceClosing(SteadyTime now);
+  void Finish(SteadyTime now);
   // Finishes at once if the whole output was sent: the workers' last words are not worth failing for.
-  bool FinishIfClosing(absl::Time now);
+  bool FinishIfClosing(SteadyTime now);
   void Fail(Cause cause, absl::Status status, absl::Duration retry_after = absl::ZeroDuration());
 
   const RequestSpec& spec_;
   const Tokenizer& tokenizer_;
   const RetryPolicy policy_;
-  const absl::Time received_;
+  const SteadyTime received_;
   const std::vector<TokenId> stop_token_ids_;  // sorted
   TextAssembler text_;
 
@@ -285,7 +286,7 @@ class RequestMachine {
   Outcome last_end_{Cause::kFinished, ""};  // how the previous attempt ended
   int failures_ = 0;
   int fruitless_ = 0;  // attempts and placements in a row without a new token; each lengthens the backoff
-  std::optional<absl::Time> stalled_since_;  // since then no worker has worked for the request
+  std::optional<SteadyTime> stalled_since_;  // since then no worker has worked for the request
   std::vector<WorkerKey> avoid_;
   absl::Duration retry_after_ = absl::ZeroDuration();  // what an overloaded worker asked for
   Wake wake_;                                          // the latest
@@ -295,8 +296,8 @@ class RequestMachine {
   bool submitted_ = false;
   bool cached_known_ = false;
   bool decode_cached_known_ = false;
-  std::optional<absl::Time> first_token_;
-  absl::Time last_token_;
+  std::optional<SteadyTime> first_token_;
+  SteadyTime last_token_;
   absl::Duration last_gap_;            // between the tokens sent last and those before
   std::optional<Cause> paused_since_;  // no token has come since an attempt ended so
 };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/outcome_proto.h"
+#include "common/steady_time.h"
 #include "router/request_machine.h"
 
 namespace baton::router {
@@ -32,7 +33,7 @@ void RequestMachine::RetryMigration() {
   WakeAfter(migration_delay_, WakeReason::kMigrate);
 }
 
-void RequestMachine::OnMigrationPlaced(absl::Time /*now*/, PlacementResult result) {
+void RequestMachine::OnMigrationPlaced(SteadyTime /*now*/, PlacementResult result) {
   if (!std::exchange(placing_successor_, false) || state_ != State::kRunning) return;
   if (result.kind != PlacementResult::Kind::kPlaced) {
     avoid_successors_.clear();
@@ -51,7 +52,7 @@ void RequestMachine::OnMigrationPlaced(absl::Time /*now*/, PlacementResult resul
   actions_.push_back(action::OpenDecode{next.number, next.placement});
 }
 
-void RequestMachine::OnSuccessorDecodeEvent(absl::Time now, const v1::DecodeEvent& event) {
+void RequestMachine::OnSuccessorDecodeEvent(SteadyTime now, const v1::DecodeEvent& event) {
   Attempt& next = *successor_;
   if (IsOver(next.decode)) return;
   switch (event.event_case()) {
@@ -84,7 +85,7 @@ void RequestMachine::OnSuccessorDecodeEvent(absl::Time now, const v1::DecodeEven
   }
 }
 
-void RequestMachine::OnSuccessorPrefillEvent(absl::Time now, const v1::PrefillEvent& event) {
+void RequestMachine::OnSuccessorPrefillEvent(SteadyTime now, const v1::PrefillEvent& event) {
   Attempt& next = *successor_;
   if (next.prefill != CallPhase::kOpen) return;
   if (event.has_handed_over()) {
@@ -97,7 +98,7 @@ void RequestMachine::OnSuccessorPrefillEvent(absl::Time now, const v1::PrefillEv
   }
 }
 
-void RequestMachine::OnSuccessorCallEnded(absl::Time now, Side side, const absl::Status& status) {
+void RequestMachine::OnSuccessorCallEnded(SteadyTime now, Side side, const absl::Status& status) {
   Attempt& next = *successor_;
   CallPhase& phase = side == Side::kDecode ? next.decode : next.prefill;
   if (phase != CallPhase::kOpen) return;
@@ -125,7 +126,7 @@ void RequestMachine::PromoteSuccessor() {
 }
 
 // Handles the end of the open attempt's handover: the successor goes on, if there is still one.
-void RequestMachine::OnMigrated(absl::Time now) {
+void RequestMachine::OnMigrated(SteadyTime now) {
   open_.progress = Progress::kMigrated;
   PromoteSuccessorIfReady();
   if (state_ != State::kRunning || successor_ || open_.progress != Progress::kMigrated) return;
@@ -142,7 +143,7 @@ void RequestMachine::DropSuccessor(Outcome outcome) {
   successor_.reset();
 }
 
-void RequestMachine::LoseSuccessor(absl::Time now, Side reporter, const Outcome& outcome) {
+void RequestMachine::LoseSuccessor(SteadyTime now, Side reporter, const Outcome& outcome) {
   if (outcome.cause == Cause::kDeadlineExceeded) return OnDeadline(now);
   if (open_.progress == Progress::kMigrated) {  // no other attempt has the sequence any more
     PromoteSuccessor();

@@ -6,8 +6,8 @@
 #include <utility>
 #include <variant>
 
-#include "common/clock.h"
 #include "common/log.h"
+#include "common/steady_time.h"
 #include "engine/kv/page_hash.h"
 #include "router/metrics.h"
 #include "router/worker_connection.h"
@@ -53,7 +53,8 @@ std::shared_ptr<RequestRun> RequestRun::Start(Options options) {
   std::shared_ptr<RequestRun> run(new RequestRun(std::move(options)));
   run->strand_.Post([run] {
     run->deadline_timer_.Start(run->TimeLeft(), [weak = run->weak_from_this()] {
-      if (const auto self = weak.lock()) self->Handle([](RequestMachine& machine) { machine.OnDeadline(SteadyNow()); });
+      if (const auto self = weak.lock())
+        self->Handle([](RequestMachine& machine) { machine.OnDeadline(SteadyTime::Now()); });
     });
     run->machine_.Start();
     run->RunActions();
@@ -64,8 +65,8 @@ std::shared_ptr<RequestRun> RequestRun::Start(Options options) {
 void RequestRun::Cancel(const absl::Status& why) {
   Handle([this, why](RequestMachine& machine) {
     // gRPC also cancels a call whose deadline has passed: the client did not cancel that call.
-    if (TimeLeft() <= absl::ZeroDuration()) return machine.OnDeadline(SteadyNow());
-    machine.OnCancelled(SteadyNow(), why);
+    if (TimeLeft() <= absl::ZeroDuration()) return machine.OnDeadline(SteadyTime::Now());
+    machine.OnCancelled(SteadyTime::Now(), why);
   });
 }
 
@@ -83,7 +84,7 @@ void RequestRun::RunActions() {
   }
 }
 
-absl::Duration RequestRun::TimeLeft() const { return options_.received + options_.timeout - SteadyNow(); }
+absl::Duration RequestRun::TimeLeft() const { return options_.received + options_.timeout - SteadyTime::Now(); }
 
 // ---------------------------------------------------------------------------------------------------------- attempts
 
@@ -105,7 +106,7 @@ void RequestRun::Do(action::Place& place) {
   PlacementResult result = options_.placer->Place(query);
   if (result.kind == PlacementResult::Kind::kPlaced) numerics_id_ = result.placement.numerics_id;
   // Posts the result as an event: the machine is never called from within its own actions.
-  Handle([result = std::move(result)](RequestMachine& machine) { machine.OnPlaced(SteadyNow(), result); });
+  Handle([result = std::move(result)](RequestMachine& machine) { machine.OnPlaced(SteadyTime::Now(), result); });
 }
 
 void RequestRun::Do(action::PlaceMigration& place) {
@@ -113,7 +114,8 @@ void RequestRun::Do(action::PlaceMigration& place) {
   query.avoid = std::move(place.avoid);
   query.migrates = true;
   PlacementResult result = options_.placer->Place(query);
-  Handle([result = std::move(result)](RequestMachine& machine) { machine.OnMigrationPlaced(SteadyNow(), result); });
+  Handle(
+      [result = std::move(result)](RequestMachine& machine) { machine.OnMigrationPlaced(SteadyTime::Now(), result); });
 }
 
 std::vector<PageKey> RequestRun::PagesOfContext() {
@@ -137,7 +139,7 @@ v1::AttemptHeader RequestRun::MakeHeader(uint32_t attempt, const Placement& plac
   header.set_attempt(attempt);
   header.set_model(placement.model);
   header.set_numerics_id(placement.numerics_id);
-  header.set_arrival_unix_nanos(absl::ToUnixNanos(options_.arrival_wall));
+  header.set_arrival_unix_nanos(absl::ToUnixNanos(options_.arrival));
   header.mutable_prompt_token_ids()->Assign(spec.prompt.begin(), spec.prompt.end());
   header.mutable_prior_output_token_ids()->Assign(prior.begin(), prior.end());
   *header.mutable_sampling() = spec.sampling;
@@ -159,7 +161,7 @@ void RequestRun::Do(action::OpenDecode& open) {
        {"decode", placement.decode.key.id},
        {"cached", placement.cached_tokens},
        {"prior_tokens", machine_.output().size()}});
-  attempt_opened_ = SteadyNow();
+  attempt_opened_ = SteadyTime::Now();
   if (options_.metrics != nullptr && placement.pair != 0) {
     options_.metrics->Placed(options_.spec.model, placement.local, placement.cached_tokens);
   }
@@ -175,12 +177,12 @@ void RequestRun::Do(action::OpenDecode& open) {
       },
       [self = shared_from_this(), attempt](v1::DecodeEvent event) {
         self->Handle([attempt, event = std::move(event)](RequestMachine& machine) {
-          machine.OnDecodeEvent(SteadyNow(), attempt, event);
+          machine.OnDecodeEvent(SteadyTime::Now(), attempt, event);
         });
       },
       [self = shared_from_this(), attempt](absl::Status status) {
         self->Handle([attempt, status = std::move(status)](RequestMachine& machine) {
-          machine.OnDecodeEnded(SteadyNow(), attempt, status);
+          machine.OnDecodeEnded(SteadyTime::Now(), attempt, status);
         });
       });
 }
@@ -193,12 +195,12 @@ std::shared_ptr<Call> RequestRun::StartPrefill(uint32_t attempt, WorkerConnectio
       {worker.calls(), TimeLeft()}, std::move(request), std::move(method),
       [self = shared_from_this(), attempt](v1::PrefillEvent event) {
         self->Handle([attempt, event = std::move(event)](RequestMachine& machine) {
-          machine.OnPrefillEvent(SteadyNow(), attempt, event);
+          machine.OnPrefillEvent(SteadyTime::Now(), attempt, event);
         });
       },
       [self = shared_from_this(), attempt](absl::Status status) {
         self->Handle([attempt, status = std::move(status)](RequestMachine& machine) {
-          machine.OnPrefillEnded(SteadyNow(), attempt, status);
+          machine.OnPrefillEnded(SteadyTime::Now(), attempt, status);
         });
       });
 }
@@ -245,7 +247,7 @@ void RequestRun::Do(action::CancelPrefill& cancel) {
 void RequestRun::Do(action::WakeAfter& wake) {
   wake_timer_.Start(wake.delay, [weak = weak_from_this(), wake = wake.wake] {
     if (const auto self = weak.lock()) {
-      self->Handle([wake](RequestMachine& machine) { machine.OnWake(SteadyNow(), wake); });
+      self->Handle([wake](RequestMachine& machine) { machine.OnWake(SteadyTime::Now(), wake); });
     }
   });
 }
@@ -292,7 +294,7 @@ void RequestRun::Do(action::Send& send) {
 
 void RequestRun::ObserveTokens(const v1::Chunk& chunk) {
   if (chunk.token_ids().empty()) return;
-  const absl::Time now = SteadyNow();
+  const SteadyTime now = SteadyTime::Now();
   if (last_token_) {
     options_.metrics->NextTokens(options_.spec.model, chunk.token_ids_size(), now - *last_token_);
   } else {
@@ -339,7 +341,7 @@ void RequestRun::Do(action::Fail& fail) {
        {"attempts", machine_.attempts()},
        {"prompt_tokens", options_.spec.prompt.size()},
        {"output_tokens", machine_.output().size()},
-       {"total_seconds", absl::ToDoubleSeconds(SteadyNow() - options_.received)},
+       {"total_seconds", absl::ToDoubleSeconds(SteadyTime::Now() - options_.received)},
        {"detail", std::string(fail.status.message())}});
   const std::shared_ptr<ResponseSink> sink = std::move(options_.sink);
   End(outcome);
@@ -349,7 +351,7 @@ void RequestRun::Do(action::Fail& fail) {
 // Releases the run's resources. Calls that end later find a machine that is done.
 void RequestRun::End(std::string_view outcome) {
   if (options_.metrics != nullptr) {
-    const absl::Duration total = SteadyNow() - options_.received;
+    const absl::Duration total = SteadyTime::Now() - options_.received;
     if (!last_token_) {
       options_.metrics->Queued(options_.spec.model, attempt_opened_ ? *attempt_opened_ - options_.received : total);
     }

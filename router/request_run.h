@@ -18,6 +18,7 @@
 #include "baton/v1/inference.pb.h"
 #include "baton/v1/worker.pb.h"
 #include "common/ids.h"
+#include "common/steady_time.h"
 #include "engine/kv/page_hash.h"
 #include "router/placer.h"
 #include "router/request_machine.h"
@@ -49,9 +50,9 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
     std::shared_ptr<const ModelAssets> assets;
     uint32_t page_tokens = 0;  // 0: placed without regard to pages
     RetryPolicy retry;
-    absl::Time received;      // SteadyNow()
-    absl::Time arrival_wall;  // absl::Now(): seniority at the workers
-    absl::Duration timeout;   // from `received`
+    SteadyTime received;
+    absl::Time arrival;      // the date: seniority at the workers
+    absl::Duration timeout;  // from `received`
     std::shared_ptr<Placer> placer;
     std::shared_ptr<ResponseSink> sink;  // released after its last call
     bool is_probe = false;               // the router's own: counts for nothing here and at the workers
@@ -106,8 +107,8 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   std::vector<PageHash> page_hashes_;                 // of the prompt and the output so far
   Timer wake_timer_;
   Timer deadline_timer_;
-  std::optional<absl::Time> attempt_opened_;  // the latest
-  std::optional<absl::Time> last_token_;
+  std::optional<SteadyTime> attempt_opened_;  // the latest
+  std::optional<SteadyTime> last_token_;
 };
 
 }  // namespace baton::router

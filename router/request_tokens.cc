@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/steady_time.h"
 #include "router/request_machine.h"
 
 namespace baton::router {
@@ -32,7 +33,7 @@ void RequestMachine::OnToken(const v1::TokenEvent& event) {
   if (!added && it->second.token_id() != event.token_id()) Disagree(index, it->second.token_id(), event.token_id());
 }
 
-void RequestMachine::SendReady(absl::Time now) {
+void RequestMachine::SendReady(SteadyTime now) {
   if (state_ != State::kRunning) return;
   v1::Chunk chunk;
   chunk.set_output_index(static_cast<uint32_t>(output_.size()));

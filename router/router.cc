@@ -108,17 +108,17 @@ void Router::StartDraining() {
   Log(LogLevel::kInfo, "router.draining", {{"running", parts_->admission.running()}});
 }
 
-bool Router::WaitDrained(absl::Time deadline) { return parts_->admission.WaitIdle(deadline); }
+bool Router::WaitDrained(SteadyTime deadline) { return parts_->admission.WaitIdle(deadline); }
 
 void Router::Shutdown() {
   if (parts_ == nullptr) return;
   if (parts_->server != nullptr) {
     // Clients that read are told; the server would only cut them off.
     parts_->admission.Stop();
-    parts_->admission.WaitIdle(absl::Now() + kFarewellTimeout);
-    parts_->server->Shutdown(absl::Now());
-    parts_->admission.WaitIdle(absl::Now() + kShutdownTimeout);
-    parts_->context.registry->Shutdown(absl::Now() + kShutdownTimeout);
+    parts_->admission.WaitIdle(SteadyTime::Now() + kFarewellTimeout);
+    parts_->server->Shutdown(SteadyTime::Now());
+    parts_->admission.WaitIdle(SteadyTime::Now() + kShutdownTimeout);
+    parts_->context.registry->Shutdown(SteadyTime::Now() + kShutdownTimeout);
   }
   parts_ = nullptr;
 }

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "common/steady_time.h"
 #include "router/options.h"
 
 namespace baton::router {
@@ -29,7 +29,7 @@ class Router {
   // New requests are refused from now on.
   void StartDraining();
   // Waits for the running ones; false if some still run at `deadline`.
-  bool WaitDrained(absl::Time deadline);
+  bool WaitDrained(SteadyTime deadline);
   // Ends what still runs.
   void Shutdown();
 

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "common/grpc.h"
 #include "common/mutex.h"
+#include "common/steady_time.h"
 
 namespace baton::router {
 
@@ -48,7 +49,7 @@ class CallGroup {
     for (const auto& [context, call] : open) context->TryCancel();
   }
   // Until every call has had its last reaction; false if that took too long.
-  bool WaitEmpty(absl::Time deadline) {
+  bool WaitEmpty(SteadyTime deadline) {
     MutexLock lock(mutex_);
     while (!calls_.empty()) {
       if (!empty_.WaitUntil(mutex_, deadline)) return calls_.empty();

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/clock.h"
 #include "common/grpc.h"
 #include "common/log.h"
 #include "common/status_macros.h"
+#include "common/steady_time.h"
 #include "router/worker_connection.h"
 
 namespace baton::router {
@@ -63,7 +63,7 @@ WorkerRegistry::~WorkerRegistry() = default;
 
 void WorkerRegistry::Start() { Tick(); }
 
-void WorkerRegistry::Shutdown(absl::Time deadline) {
+void WorkerRegistry::Shutdown(SteadyTime deadline) {
   std::vector<WorkerRef> workers;
   {
     MutexLock lock(mutex_);
@@ -99,7 +99,7 @@ void WorkerRegistry::Update(Change change) {
     if (stopped_) return;
     ++updates_;
     change(table_);
-    effects = table_.Advance(SteadyNow());
+    effects = table_.Advance(SteadyTime::Now());
   }
   Run(std::move(effects));
   if (options_.on_change) options_.on_change(*this);
@@ -132,14 +132,14 @@ void WorkerRegistry::Connect(size_t worker) {
         const auto self = weak.lock();
         if (self == nullptr) return;
         self->Update([&](WorkerTable& table) {
-          table.OnStatus(SteadyNow(), worker, status,
+          table.OnStatus(SteadyTime::Now(), worker, status,
                          [&] { return std::make_shared<WorkerConnection>(self->links_[worker].channel); });
         });
       },
       [weak = weak_from_this(), worker](const absl::Status& status) {
         const auto self = weak.lock();
         if (self == nullptr) return;
-        self->Update([&](WorkerTable& table) { table.OnStreamEnded(SteadyNow(), worker, status); });
+        self->Update([&](WorkerTable& table) { table.OnStreamEnded(SteadyTime::Now(), worker, status); });
       });
 }
 
@@ -161,7 +161,7 @@ void WorkerRegistry::WatchPages(const WorkerTable::WatchPages& watch) {
       [weak = weak_from_this(), watch](const absl::Status& status) {
         const auto self = weak.lock();
         if (self == nullptr) return;
-        self->Update([&](WorkerTable& table) { table.OnPagesEnded(SteadyNow(), watch, status); });
+        self->Update([&](WorkerTable& table) { table.OnPagesEnded(SteadyTime::Now(), watch, status); });
       });
 }
 
@@ -183,7 +183,7 @@ void WorkerRegistry::FetchAssets(size_t worker, const std::string& fingerprint) 
         const auto self = weak.lock();
         if (self == nullptr) return;
         auto assets = fetch->Build(fingerprint, status);
-        self->Update([&](WorkerTable& table) { table.OnAssets(SteadyNow(), fingerprint, std::move(assets)); });
+        self->Update([&](WorkerTable& table) { table.OnAssets(SteadyTime::Now(), fingerprint, std::move(assets)); });
       });
 }
 
@@ -192,7 +192,7 @@ void WorkerRegistry::StartProbe(const Placement& placement) {
   auto done = [weak = weak_from_this(), pair](const absl::Status& status) {
     const auto self = weak.lock();
     if (self == nullptr) return;
-    self->Update([&](WorkerTable& table) { table.OnProbed(SteadyNow(), pair, status); });
+    self->Update([&](WorkerTable& table) { table.OnProbed(SteadyTime::Now(), pair, status); });
   };
   absl::StatusOr<ServedModel> model = FindModel(placement.model);
   if (!model.ok()) return done(model.status());
@@ -201,11 +201,11 @@ void WorkerRegistry::StartProbe(const Placement& placement) {
 
 PlacementResult WorkerRegistry::Place(const PlacementQuery& query) {
   MutexLock lock(mutex_);
-  return table_.Place(SteadyNow(), query);
+  return table_.Place(SteadyTime::Now(), query);
 }
 
 void WorkerRegistry::PairBroken(uint64_t pair, const std::string& why) {
-  Update([&](WorkerTable& table) { table.PairBroken(SteadyNow(), pair, why); });
+  Update([&](WorkerTable& table) { table.PairBroken(SteadyTime::Now(), pair, why); });
 }
 
 absl::StatusOr<ServedModel> WorkerRegistry::FindModel(const std::string& name) const {

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/mutex.h"
+#include "common/steady_time.h"
 #include "router/placer.h"
 #include "router/timer.h"
 #include "router/worker_table.h"
@@ -45,7 +46,7 @@ class WorkerRegistry : public Placer, public std::enable_shared_from_this<Worker
 
   void Start();
   // Cancels every call to every worker and waits until they have ended. Requests must have ended before.
-  void Shutdown(absl::Time deadline);
+  void Shutdown(SteadyTime deadline);
 
   PlacementResult Place(const PlacementQuery& query) override;
   void PairBroken(uint64_t pair, const std::string& why) override;

@@ -95,7 +95,7 @@ void WorkerTable::Report(std::string name, std::string subject, std::string deta
 
 // ----------------------------------------------------------------------------------------------------------- workers
 
-void WorkerTable::OnStatus(absl::Time now, size_t index, const v1::WorkerStatus& status,
+void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus& status,
                            const MakeConnection& connection) {
   Worker& worker = workers_[index];
   if (std::string why = Unusable(status); !why.empty()) {
@@ -146,7 +146,7 @@ void WorkerTable::ReportSameId(const Worker& worker) {
   }
 }
 
-void WorkerTable::OnStreamEnded(absl::Time now, size_t index, const absl::Status& status) {
+void WorkerTable::OnStreamEnded(SteadyTime now, size_t index, const absl::Status& status) {
   Worker& worker = workers_[index];
   worker.connecting = false;
   worker.stream_open = false;
@@ -164,7 +164,7 @@ void WorkerTable::Lose(Worker& worker, const std::string& why) {
   Report("worker.lost", worker.id, absl::StrCat(worker.address, " ", why), true);
 }
 
-void WorkerTable::AdvanceWorkers(absl::Time now) {
+void WorkerTable::AdvanceWorkers(SteadyTime now) {
   for (size_t i = 0; i < workers_.size(); ++i) {
     Worker& worker = workers_[i];
     if (worker.live() && now - worker.last_heard > options_.peer_timeout) {
@@ -187,7 +187,7 @@ void WorkerTable::OnPages(const WatchPages& watch, const v1::PageNews& news) {
   if (watch.watch == worker.pages_watch) worker.pages.Apply(news, worker.status.capacity().pages_total());
 }
 
-void WorkerTable::OnPagesEnded(absl::Time now, const WatchPages& watch, const absl::Status& status) {
+void WorkerTable::OnPagesEnded(SteadyTime now, const WatchPages& watch, const absl::Status& status) {
   Worker& worker = workers_[watch.worker];
   if (watch.watch != worker.pages_watch) return;
   worker.watching_pages = false;
@@ -207,7 +207,7 @@ const ModelAssets* WorkerTable::LoadedAssets(const Worker& worker) const {
   return it == assets_.end() ? nullptr : it->second.loaded.get();
 }
 
-void WorkerTable::OnAssets(absl::Time now, const std::string& fingerprint,
+void WorkerTable::OnAssets(SteadyTime now, const std::string& fingerprint,
                            absl::StatusOr<std::shared_ptr<const ModelAssets>> assets) {
   Assets& entry = assets_[fingerprint];
   entry.fetching = false;
@@ -226,7 +226,7 @@ void WorkerTable::OnAssets(absl::Time now, const std::string& fingerprint,
   }
 }
 
-void WorkerTable::AdvanceAssets(absl::Time now) {
+void WorkerTable::AdvanceAssets(SteadyTime now) {
   std::erase_if(assets_, [&](const auto& entry) {
     return !entry.second.fetching && std::none_of(workers_.begin(), workers_.end(), [&](const Worker& worker) {
       return worker.ref && worker.status.model().assets_fingerprint() == entry.first;
@@ -294,7 +294,7 @@ WorkerTable::Pair* WorkerTable::FindPair(uint64_t id) {
   return it == pairs_.end() ? nullptr : &*it;
 }
 
-void WorkerTable::AdvancePairs(absl::Time now) {
+void WorkerTable::AdvancePairs(SteadyTime now) {
   for (Pair& pair : pairs_) {
     if (pair.state != PairState::kUnprobed && pair.state != PairState::kFailed) continue;
     if (pair.next_probe > now || !workers_[pair.prefill].serving() || !workers_[pair.decode].serving()) continue;
@@ -305,7 +305,7 @@ void WorkerTable::AdvancePairs(absl::Time now) {
   }
 }
 
-void WorkerTable::OnProbed(absl::Time now, uint64_t id, const absl::Status& status) {
+void WorkerTable::OnProbed(SteadyTime now, uint64_t id, const absl::Status& status) {
   Pair* pair = FindPair(id);
   if (pair == nullptr || pair->state != PairState::kProbing) return;
   const std::string name = PairName(*pair);
@@ -324,7 +324,7 @@ void WorkerTable::OnProbed(absl::Time now, uint64_t id, const absl::Status& stat
   pair->next_probe = now + Backoff(pair->failures, kMaxProbeBackoff);
 }
 
-void WorkerTable::PairBroken(absl::Time now, uint64_t id, const std::string& why) {
+void WorkerTable::PairBroken(SteadyTime now, uint64_t id, const std::string& why) {
   Pair* pair = FindPair(id);
   if (pair == nullptr || pair->state != PairState::kReady) return;
   pair->state = PairState::kUnprobed;
@@ -333,7 +333,7 @@ void WorkerTable::PairBroken(absl::Time now, uint64_t id, const std::string& why
   Report("pair.broken", PairName(*pair), why, true);
 }
 
-WorkerTable::Effects WorkerTable::Advance(absl::Time now) {
+WorkerTable::Effects WorkerTable::Advance(SteadyTime now) {
   AdvanceWorkers(now);
   AdvanceAssets(now);
   AdvancePairs(now);

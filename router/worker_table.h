@@ -25,6 +25,7 @@
 #include "absl/time/time.h"
 #include "baton/v1/inference.pb.h"
 #include "baton/v1/worker.pb.h"
+#include "common/steady_time.h"
 #include "router/known_pages.h"
 #include "router/placement.h"
 #include "router/placer.h"
@@ -76,19 +77,19 @@ class WorkerTable {
 
   // `connection` is how calls reach this start of the worker; asked for once per epoch.
   using MakeConnection = std::function<std::shared_ptr<WorkerConnection>()>;
-  void OnStatus(absl::Time now, size_t worker, const v1::WorkerStatus& status, const MakeConnection& connection);
-  void OnStreamEnded(absl::Time now, size_t worker, const absl::Status& status);
+  void OnStatus(SteadyTime now, size_t worker, const v1::WorkerStatus& status, const MakeConnection& connection);
+  void OnStreamEnded(SteadyTime now, size_t worker, const absl::Status& status);
   void OnPages(const WatchPages& watch, const v1::PageNews& news);
-  void OnPagesEnded(absl::Time now, const WatchPages& watch, const absl::Status& status);
-  void OnAssets(absl::Time now, const std::string& fingerprint,
+  void OnPagesEnded(SteadyTime now, const WatchPages& watch, const absl::Status& status);
+  void OnAssets(SteadyTime now, const std::string& fingerprint,
                 absl::StatusOr<std::shared_ptr<const ModelAssets>> assets);
-  void OnProbed(absl::Time now, uint64_t pair, const absl::Status& status);
-  void PairBroken(absl::Time now, uint64_t pair, const std::string& why);
+  void OnProbed(SteadyTime now, uint64_t pair, const absl::Status& status);
+  void PairBroken(SteadyTime now, uint64_t pair, const std::string& why);
 
   // What is due. Call it after each of the above, and every now and then.
-  Effects Advance(absl::Time now);
+  Effects Advance(SteadyTime now);
 
-  PlacementResult Place(absl::Time now, const PlacementQuery& query);
+  PlacementResult Place(SteadyTime now, const PlacementQuery& query);
   // An empty name stands for the only model. NOT_FOUND names those there are; UNAVAILABLE when none is known yet or no
   // worker of it is live.
   absl::StatusOr<ServedModel> FindModel(const std::string& name) const;
@@ -104,7 +105,7 @@ class WorkerTable {
  private:
   // Sent there by this router and perhaps not yet in the worker's own report.
   struct SentWork {
-    absl::Time at;
+    SteadyTime at;
     uint32_t tokens = 0;
     uint32_t pages = 0;
   };
@@ -116,8 +117,8 @@ class WorkerTable {
     bool stream_open = false;  // a report has come on the present stream
     bool lost = false;
     int failed_connects = 0;
-    absl::Time next_connect = absl::InfinitePast();
-    absl::Time last_heard = absl::InfinitePast();
+    SteadyTime next_connect = SteadyTime::InfinitePast();
+    SteadyTime last_heard = SteadyTime::InfinitePast();
     std::string detail;
     std::optional<WorkerRef> ref;  // since the first report
     v1::WorkerStatus status;
@@ -126,7 +127,7 @@ class WorkerTable {
     bool watching_pages = false;
     uint64_t pages_watch = 0;  // the latest; what others say is of a process before
     std::string pages_error;   // why the watch before ended
-    absl::Time next_pages_watch = absl::InfinitePast();
+    SteadyTime next_pages_watch = SteadyTime::InfinitePast();
 
     bool live() const { return ref && !lost; }
     bool draining() const { return live() && status.state() == v1::WORKER_STATE_DRAINING; }
@@ -141,14 +142,14 @@ class WorkerTable {
     PairState state = PairState::kUnprobed;
     std::string detail;
     int failures = 0;
-    absl::Time next_probe = absl::InfinitePast();
+    SteadyTime next_probe = SteadyTime::InfinitePast();
   };
 
   struct Assets {
     std::shared_ptr<const ModelAssets> loaded;
     bool fetching = false;
     std::string error;
-    absl::Time next_fetch = absl::InfinitePast();
+    SteadyTime next_fetch = SteadyTime::InfinitePast();
   };
 
   static const char* RoleName(v1::WorkerRole role);
@@ -174,9 +175,9 @@ class WorkerTable {
   std::string WhyNoTokenizer(const std::string& model) const;
   std::shared_ptr<const ModelAssets> AssetsOf(const std::string& model) const;
   ModelLimits LimitsOf(const ServedModel& model) const;
-  void AdvanceWorkers(absl::Time now);
-  void AdvanceAssets(absl::Time now);
-  void AdvancePairs(absl::Time now);
+  void AdvanceWorkers(SteadyTime now);
+  void AdvanceAssets(SteadyTime now);
+  void AdvancePairs(SteadyTime now);
   void Report(std::string name, std::string subject, std::string detail, bool is_bad);
 
   const Options options_;

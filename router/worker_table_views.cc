@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/steady_time.h"
 #include "router/worker_table.h"
 
 namespace baton::router {
@@ -60,7 +61,7 @@ Placement WorkerTable::MakePlacement(const Pair& pair) const {
   return placement;
 }
 
-PlacementResult WorkerTable::Place(absl::Time now, const PlacementQuery& query) {
+PlacementResult WorkerTable::Place(SteadyTime now, const PlacementQuery& query) {
   const PlacementNeed need{query.prompt_tokens, query.total_tokens, query.migrates};
   std::vector<PairView> views;
   const Pair* hopeful = nullptr;

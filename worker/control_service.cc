@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "common/clock.h"
+#include "common/steady_time.h"
 
 namespace baton {
 namespace {
@@ -54,7 +53,7 @@ ControlService::~ControlService() {
 void ControlService::Announce() {
   {
     MutexLock lock(mutex_);
-    for (Watcher& watcher : watchers_) watcher.next = absl::InfinitePast();
+    for (Watcher& watcher : watchers_) watcher.next = SteadyTime::InfinitePast();
   }
   wake_.NotifyAll();
 }
@@ -88,8 +87,7 @@ grpc::ServerWriteReactor<Message>* ControlService::Watch(std::string_view watche
            absl::StrCat("the ", std::string(watched), " has ", kMaxWatchers, " watchers, the limit")});
     }
     const absl::Duration interval = std::clamp(absl::Milliseconds(interval_ms), kMinInterval, kMaxInterval);
-    watchers_.push_back(
-        {stream.get(), watched, [stream, write](bool last) { write(*stream, last); }, interval, absl::InfinitePast()});
+    watchers_.push_back({stream.get(), watched, [stream, write](bool last) { write(*stream, last); }, interval});
   }
   wake_.NotifyAll();
   return EventStream<Message>::Serve(stream, [this, id = stream.get()] {
@@ -125,8 +123,8 @@ void ControlService::Loop() {
       MutexLock lock(mutex_);
       for (;;) {
         if (stopping_) return;
-        const absl::Time now = SteadyNow();
-        absl::Time next = now + absl::Seconds(60);
+        const SteadyTime now = SteadyTime::Now();
+        SteadyTime next = now + absl::Seconds(60);
         for (Watcher& watcher : watchers_) {
           if (watcher.next <= now) {
             due.push_back(watcher.write);
@@ -135,7 +133,7 @@ void ControlService::Loop() {
           next = std::min(next, watcher.next);
         }
         if (!due.empty()) break;
-        wake_.WaitUntil(mutex_, absl::Now() + (next - now));
+        wake_.WaitUntil(mutex_, next);
       }
     }
     for (const std::function<void(bool)>& write : due) write(/*last=*/false);

@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "baton/v1/worker.grpc.pb.h"
 #include "common/mutex.h"
+#include "common/steady_time.h"
 #include "engine/kv/page_journal.h"
 #include "text/assets/asset_files.h"
 #include "worker/event_stream.h"
@@ -49,7 +50,7 @@ class ControlService final : public v1::WorkerControl::CallbackService {
     std::string_view watched;         // "status" or "pages"
     std::function<void(bool)> write;  // what there is to say; true: and that it was the last
     absl::Duration interval;
-    absl::Time next;  // steady
+    SteadyTime next = SteadyTime::InfinitePast();
   };
 
   // Calls write(stream, last) at once and then at every interval.

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "common/steady_time.h"
 
 namespace baton {
 
@@ -39,7 +39,7 @@ void EngineThread::Loop(Ticker* ticker) {
     std::deque<std::function<void()>> commands;
     {
       MutexLock lock(mutex_);
-      while (!busy && commands_.empty() && !stopping_) posted_.WaitUntil(mutex_, absl::Now() + absl::Seconds(60));
+      while (!busy && commands_.empty() && !stopping_) posted_.WaitUntil(mutex_, SteadyTime::Now() + absl::Seconds(60));
       if (stopping_ && commands_.empty()) return;
       commands.swap(commands_);
     }

@@ -4,13 +4,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/address.h"
-#include "common/clock.h"
 #include "common/ids.h"
 #include "common/log.h"
 #include "common/memory_headroom.h"
 #include "common/status_macros.h"
+#include "common/steady_time.h"
 #include "engine/formats/model_folder.h"
 #include "kvtransfer/ucx/ucx_transport.h"
 #include "text/assets/generation_config.h"
@@ -36,9 +35,9 @@ absl::Status CheckAssets(const std::string& folder, const AssetFiles& files) {
 
 // Logs progress once a second: a large model takes a while.
 LoadProgress LogLoading(const std::string& model) {
-  return [model, next = absl::Now() + absl::Seconds(1)](uint64_t loaded_bytes, uint64_t total_bytes) mutable {
-    if (absl::Now() < next) return;
-    next = absl::Now() + absl::Seconds(1);
+  return [model, next = SteadyTime::Now() + absl::Seconds(1)](uint64_t loaded_bytes, uint64_t total_bytes) mutable {
+    if (SteadyTime::Now() < next) return;
+    next = SteadyTime::Now() + absl::Seconds(1);
     Log(LogLevel::kInfo, "worker.loading",
         {{"model", model}, {"loaded_bytes", loaded_bytes}, {"total_bytes", total_bytes}});
   };
@@ -93,7 +92,7 @@ absl::StatusOr<std::unique_ptr<WorkerHost>> WorkerHost::Create(const WorkerOptio
   BATON_RETURN_IF_ERROR(CheckAssets(options.model, host->assets_));
   host->assets_fingerprint_ = AssetsFingerprint(host->assets_);
 
-  const absl::Time start = absl::Now();
+  const Stopwatch watch;
   BATON_ASSIGN_OR_RETURN(host->model_, LoadModel(options));
   BATON_RETURN_IF_ERROR(host->CreatePool(with_transport));
   Log(LogLevel::kInfo, "worker.loaded",
@@ -104,7 +103,7 @@ absl::StatusOr<std::unique_ptr<WorkerHost>> WorkerHost::Create(const WorkerOptio
        {"numerics_id", host->model_->numerics_id()},
        {"pages", host->pool_->pages_total()},
        {"kv_bytes", host->pool_->bytes()},
-       {"seconds", absl::ToDoubleSeconds(absl::Now() - start)}});
+       {"seconds", watch.seconds()}});
   return host;
 }
 
@@ -148,10 +147,10 @@ absl::Status WorkerHost::WarmUp() {
   for (const PageRef& page : pages) ids.push_back(page.id());
   const std::vector<TokenId> prompt(tokens, 0);
   const SequenceInput sequence{.tokens = prompt, .start_position = 0, .pages = ids, .want = Want::kLastLogits};
-  const absl::Time end = SteadyNow() + kWarmUp;
+  const SteadyTime end = SteadyTime::Now() + kWarmUp;
   ForwardOutput output;
   const absl::Status status =
-      model_->Forward({&sequence, 1}, *pool_, [&](int /*layer*/) { return SteadyNow() < end; }, output);
+      model_->Forward({&sequence, 1}, *pool_, [&](int /*layer*/) { return SteadyTime::Now() < end; }, output);
   return absl::IsCancelled(status) ? absl::OkStatus() : status;
 }
 
@@ -234,7 +233,7 @@ absl::Status WorkerHost::Serve(ShutdownSignal& signal, const Role& role) {
   const bool released = Drain(signal, role);
   control.EndWatches();
   // Without an attempt only idle connections remain. Blocking clients answer no GOAWAY between calls.
-  server->Shutdown(absl::Now() + (released ? kFarewellTimeout : kReleaseTimeout));
+  server->Shutdown(SteadyTime::Now() + (released ? kFarewellTimeout : kReleaseTimeout));
   return absl::OkStatus();
 }
 
@@ -242,14 +241,14 @@ bool WorkerHost::Drain(ShutdownSignal& signal, const Role& role) {
   Log(LogLevel::kInfo, "worker.draining", {{"timeout", options_.drain_timeout}});
   gate_.Close();
   role.stop_accepting();
-  const absl::Time deadline = absl::Now() + options_.drain_timeout;
+  const SteadyTime deadline = SteadyTime::Now() + options_.drain_timeout;
   bool empty = false;
-  while (!empty && absl::Now() < deadline && !signal.Again()) {
-    empty = gate_.WaitEmpty(std::min(deadline, absl::Now() + kSignalPoll));
+  while (!empty && SteadyTime::Now() < deadline && !signal.Again()) {
+    empty = gate_.WaitEmpty(std::min(deadline, SteadyTime::Now() + kSignalPoll));
   }
   if (!empty) {
     role.fail_all();
-    empty = gate_.WaitEmpty(absl::Now() + kReleaseTimeout);
+    empty = gate_.WaitEmpty(SteadyTime::Now() + kReleaseTimeout);
   }
   Log(LogLevel::kInfo, "worker.stopped", {{"all_released", empty}});
   return empty;

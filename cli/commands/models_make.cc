@@ -6,12 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cli/commands/commands.h"
 #include "cli/flags/flags.h"
 #include "cli/tools/make_model.h"
 #include "common/cpus.h"
+#include "common/steady_time.h"
 #include "common/strings.h"
 
 namespace baton {
@@ -23,11 +23,11 @@ struct MakeFlags {
 };
 
 int RunModelsMake(const MakeFlags& flags, const Console& console) {
-  const absl::Time start = absl::Now();
+  const Stopwatch watch;
   const absl::StatusOr<MadeModel> made = MakeModel(flags.options, flags.out);
   if (!made.ok()) return Report(console, "models make", made.status());
   *console.out << absl::StrFormat("%s: %d parameters, %.2f GB, %.1f s", flags.out, made->parameters,
-                                  static_cast<double>(made->bytes) / 1e9, absl::ToDoubleSeconds(absl::Now() - start))
+                                  static_cast<double>(made->bytes) / 1e9, watch.seconds())
                << std::endl;
   return kExitOk;
 }

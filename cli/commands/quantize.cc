@@ -4,12 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cli/commands/commands.h"
 #include "cli/flags/flags.h"
 #include "cli/tools/quantize_model.h"
 #include "common/cpus.h"
+#include "common/steady_time.h"
 
 namespace baton {
 namespace {
@@ -21,12 +21,12 @@ struct QuantizeFlags {
 };
 
 int RunQuantize(const QuantizeFlags& flags, const Console& console) {
-  const absl::Time start = absl::Now();
+  const Stopwatch watch;
   const absl::StatusOr<QuantizedModel> made = QuantizeModel(flags.in, flags.out, flags.options);
   if (!made.ok()) return Report(console, "quantize", made.status());
   *console.out << absl::StrFormat("%s: %d matrices, %.2f GB of weights in %.2f GB, %.1f s", flags.out, made->matrices,
                                   static_cast<double>(made->bytes_in) / 1e9, static_cast<double>(made->bytes) / 1e9,
-                                  absl::ToDoubleSeconds(absl::Now() - start))
+                                  watch.seconds())
                << std::endl;
   return kExitOk;
 }

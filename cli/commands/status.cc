@@ -14,6 +14,7 @@
 #include "cli/report/json_line.h"
 #include "cli/report/table.h"
 #include "common/status_macros.h"
+#include "common/steady_time.h"
 
 namespace baton {
 namespace {
@@ -34,12 +35,12 @@ absl::StatusOr<v1::GetStatusResponse> AskOnce(const StatusFlags& flags, absl::Du
 // Asks until the router is ready. After `wait`: DEADLINE_EXCEEDED, with what is missing.
 absl::StatusOr<v1::GetStatusResponse> AskUntilReady(const StatusFlags& flags, absl::Duration wait,
                                                     const Console& console) {
-  const absl::Time deadline = absl::Now() + wait;
+  const SteadyTime deadline = SteadyTime::Now() + wait;
   while (true) {
-    auto status = AskOnce(flags, std::max(deadline - absl::Now(), absl::Milliseconds(100)), console);
+    auto status = AskOnce(flags, std::max(deadline - SteadyTime::Now(), absl::Milliseconds(100)), console);
     if (status.ok() && status->ready()) return status;
     if (console.interrupt->triggered()) return absl::CancelledError("interrupted");
-    if (absl::Now() >= deadline) {
+    if (SteadyTime::Now() >= deadline) {
       return absl::DeadlineExceededError(
           absl::StrCat("not ready within ", absl::FormatDuration(wait), ": ",
                        status.ok() ? absl::StrCat("no pair of workers at ", flags.target,

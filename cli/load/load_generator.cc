@@ -7,10 +7,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/time/clock.h"
 #include "cli/client.h"
 #include "cli/console/interrupt.h"
+#include "common/grpc.h"
 #include "common/mutex.h"
+#include "common/steady_time.h"
 
 namespace baton {
 namespace {
@@ -54,9 +55,9 @@ class Calls {
 // One request. `calls` holds it until its stream has ended.
 class Call final : public grpc::ClientReadReactor<v1::GenerateResponse>, public std::enable_shared_from_this<Call> {
  public:
-  Call(v1::GenerateRequest request, absl::Time arrival, absl::Duration timeout, Calls& calls)
+  Call(v1::GenerateRequest request, SteadyTime arrival, absl::Duration timeout, Calls& calls)
       : request_(std::move(request)), arrival_(arrival), timeout_(timeout), calls_(calls) {
-    context_.set_deadline(absl::ToChronoTime(arrival + timeout));
+    context_.set_deadline(GrpcDeadline(arrival + timeout - SteadyTime::Now()));
   }
 
   void Start(v1::Inference::Stub& stub) {
@@ -70,7 +71,7 @@ class Call final : public grpc::ClientReadReactor<v1::GenerateResponse>, public 
   void OnReadDone(bool ok) override {
     if (!ok) return;
     if (const int tokens = response_.chunk().token_ids_size(); tokens > 0) {
-      outcome_.arrivals.push_back({.at = absl::Now() - arrival_, .tokens = tokens});
+      outcome_.arrivals.push_back({.at = SteadyTime::Now() - arrival_, .tokens = tokens});
     }
     if (response_.has_finish()) {
       outcome_.prompt_tokens = response_.finish().usage().prompt_tokens();
@@ -82,14 +83,14 @@ class Call final : public grpc::ClientReadReactor<v1::GenerateResponse>, public 
   void OnDone(const grpc::Status& status) override {
     outcome_.code = status.error_code();
     if (!status.ok()) outcome_.reason = Reason(status, TimeoutWords(timeout_));
-    outcome_.total = absl::Now() - arrival_;
+    outcome_.total = SteadyTime::Now() - arrival_;
     const std::shared_ptr<Call> self = shared_from_this();  // End() drops the reference that `calls` holds
     calls_.End(self, std::move(outcome_));
   }
 
  private:
   const v1::GenerateRequest request_;
-  const absl::Time arrival_;
+  const SteadyTime arrival_;
   const absl::Duration timeout_;
   Calls& calls_;
   grpc::ClientContext context_;
@@ -108,9 +109,9 @@ void Calls::CancelAll() {
 }
 
 // Sleeps until `time`. Returns false when an interrupt comes first.
-bool SleepUntil(absl::Time time, const Interrupt& interrupt) {
+bool SleepUntil(SteadyTime time, const Interrupt& interrupt) {
   while (!interrupt.triggered()) {
-    const absl::Duration left = time - absl::Now();
+    const absl::Duration left = time - SteadyTime::Now();
     if (left <= absl::ZeroDuration()) return true;
     const timespec timeout = absl::ToTimespec(left);
     pollfd fd = {interrupt.fd(), POLLIN, 0};
@@ -126,10 +127,10 @@ LoadResult GenerateLoad(Client& client, const Workload& workload, const LoadOpti
   LoadResult result;
   const Interrupt::Scope scope(interrupt, [&calls] { calls.CancelAll(); });
   const std::vector<absl::Duration> arrivals = Arrivals(workload);
-  const absl::Time start = absl::Now();
+  const SteadyTime start = SteadyTime::Now();
   for (size_t i = 0; i < arrivals.size(); ++i) {
     v1::GenerateRequest request = MakeRequest(workload, static_cast<int>(i));
-    const absl::Time arrival = start + arrivals[i];
+    const SteadyTime arrival = start + arrivals[i];
     if (!SleepUntil(arrival, interrupt)) break;
     const auto call = std::make_shared<Call>(std::move(request), arrival, options.request_timeout, calls);
     if (calls.TryAdd(call, options.max_in_flight)) {
@@ -141,7 +142,7 @@ LoadResult GenerateLoad(Client& client, const Workload& workload, const LoadOpti
   // The interrupt's own cancellation may have missed a call that started at the same time.
   if (interrupt.triggered()) calls.CancelAll();
   result.outcomes = calls.WaitForAll();
-  result.duration = absl::Now() - start;
+  result.duration = SteadyTime::Now() - start;
   return result;
 }
 

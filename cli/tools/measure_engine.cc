@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "common/clock.h"
 #include "common/status_macros.h"
+#include "common/steady_time.h"
 #include "engine/kv/page_pool.h"
 #include "engine/sampling/sampler.h"
 

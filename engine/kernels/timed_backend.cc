@@ -1,7 +1,8 @@
 #include "engine/kernels/timed_backend.h"
 
-#include <chrono>
 #include <utility>
+
+#include "common/steady_time.h"
 
 namespace baton {
 namespace {
@@ -78,9 +79,9 @@ class TimedBackend final : public Backend {
   template <typename F>
   void Timed(absl::Duration& time, F work) {
     const absl::Duration waited = backend_->waited();
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     work();
-    time += absl::FromChrono(std::chrono::steady_clock::now() - start);
+    time += watch.elapsed();
     times_.waiting += backend_->waited() - waited;
   }
 

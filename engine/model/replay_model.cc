@@ -7,6 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "common/status_macros.h"
+#include "common/steady_time.h"
 #include "common/strings.h"
 #include "engine/formats/model_folder.h"
 #include "engine/model/config.h"
@@ -73,9 +74,9 @@ class ReplayModel final : public Model {
       return absl::UnimplementedError("the replay model has no hidden states, expected a request for logits");
     BATON_ASSIGN_OR_RETURN(const std::vector<State> states, Compute(rows, pool));
     const absl::Duration layer_time = StepTime(rows) / config_.layers;
-    const absl::Time start = absl::Now();
+    const SteadyTime start = SteadyTime::Now();
     for (int layer = 0; layer < config_.layers; ++layer) {
-      absl::SleepFor(start + (layer + 1) * layer_time - absl::Now());
+      absl::SleepFor(start + (layer + 1) * layer_time - SteadyTime::Now());
       for (const SequenceRows& sequence : rows.sequences) {
         for (int i = 0; i < sequence.rows; ++i) {
           std::memcpy(Place(pool, layer, sequence, sequence.start_position + i), &states[sequence.first_row + i].last,

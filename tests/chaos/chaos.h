@@ -25,6 +25,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "cluster.h"
+#include "common/steady_time.h"
 #include "explanation.h"
 #include "golden.h"
 #include "schedule.h"
@@ -121,8 +122,8 @@ class Chaos {
   };
   struct Running {
     ChaosEvent event;
-    absl::Time started;
-    absl::Time ended;
+    SteadyTime started;
+    SteadyTime ended;
     Reply reply;
     std::thread thread;
   };
@@ -145,10 +146,10 @@ class Chaos {
   void RunSchedule(uint64_t seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::vector<std::unique_ptr<Running>> running;
-    const absl::Time start = absl::Now();
+    const SteadyTime start = SteadyTime::Now();
     disturbances_.Clear();
     for (const ChaosEvent& event : MakeSchedule(plan_, seed)) {
-      absl::SleepFor(start + event.at - absl::Now());
+      absl::SleepFor(start + event.at - SteadyTime::Now());
       if (event.kind == Kind::kRequest) {
         running.push_back(Send(event));
       } else {
@@ -177,14 +178,14 @@ class Chaos {
   std::unique_ptr<Running> Send(const ChaosEvent& event) {
     auto one = std::make_unique<Running>();
     one->event = event;
-    one->started = absl::Now();
+    one->started = SteadyTime::Now();
     one->thread = std::thread([this, one = one.get()] {
       const absl::Duration deadline = one->event.deadline > absl::ZeroDuration() ? one->event.deadline : kUsualDeadline;
       one->reply = cluster_->client(one->event.router)
                        .Generate(catalogue_[one->event.request], {.timeout = deadline,
                                                                   .cancel_after_chunks = one->event.cancel_after_chunks,
                                                                   .wait_for_ready = true});
-      one->ended = absl::Now();
+      one->ended = SteadyTime::Now();
     });
     return one;
   }
@@ -196,11 +197,11 @@ class Chaos {
                                 : 1;
     if (event.kind == Kind::kKill || event.kind == Kind::kDrain || event.kind == Kind::kStop ||
         event.kind == Kind::kCut) {
-      disturbances_.Begin(Describe(event), event.node, event.other, absl::Now());
+      disturbances_.Begin(Describe(event), event.node, event.other, SteadyTime::Now());
     }
     Do(event);
     if (event.kind == Kind::kRestart || event.kind == Kind::kContinue || event.kind == Kind::kRestore) {
-      disturbances_.End(event.node, event.other, absl::Now());
+      disturbances_.End(event.node, event.other, SteadyTime::Now());
     }
   }
 
@@ -211,7 +212,7 @@ class Chaos {
       case Kind::kKill:
         return cluster_->Kill(event.node);
       case Kind::kDrain:
-        drained_[event.node] = absl::Now();
+        drained_[event.node] = SteadyTime::Now();
         return cluster_->Drain(event.node);
       case Kind::kRestart:
         // What was told to drain has had its time.
@@ -243,7 +244,7 @@ class Chaos {
   }
 
   // The whole answer, or the beginning of it and an error that the schedule explains.
-  void Check(const Running& one, const std::vector<RequestSpan>& all, absl::Time zero) {
+  void Check(const Running& one, const std::vector<RequestSpan>& all, SteadyTime zero) {
     SCOPED_TRACE(Describe(one.event));
     ++counts_.requests;
     const Reply& reply = one.reply;
@@ -313,12 +314,12 @@ class Chaos {
   }
 
   // What was done before and while the request ran, and what came of it.
-  std::string Story(const Running& one, absl::Time zero) const {
-    const auto seconds = [zero](absl::Time at) { return absl::StrFormat("%.3f s", absl::ToDoubleSeconds(at - zero)); };
+  std::string Story(const Running& one, SteadyTime zero) const {
+    const auto seconds = [zero](SteadyTime at) { return absl::StrFormat("%.3f s", absl::ToDoubleSeconds(at - zero)); };
     std::string story = disturbances_.Story(one.started - absl::Minutes(1), one.ended, zero);
     absl::StrAppend(&story, "  ", seconds(one.started), ": the request starts at ", plan_.routers[one.event.router],
                     "\n");
-    const std::vector<absl::Time>& chunks = one.reply.chunk_times;
+    const std::vector<SteadyTime>& chunks = one.reply.chunk_times;
     if (!chunks.empty()) {
       absl::StrAppend(&story, "  ", seconds(chunks.front()), " to ", seconds(chunks.back()), ": ",
                       one.reply.answer.token_ids.size(), " tokens in ", chunks.size(), " chunks\n");
@@ -344,7 +345,7 @@ class Chaos {
   Disturbances disturbances_;
   absl::Duration most_slack_;  // that an error took to be explained
   absl::Duration longest_pause_;
-  std::map<std::string, absl::Time> drained_;  // when each was told to end, the last time
+  std::map<std::string, SteadyTime> drained_;  // when each was told to end, the last time
   std::map<std::string, int> reasons_;         // of typed errors, by how they begin
 };
 

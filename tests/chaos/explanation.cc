@@ -8,23 +8,23 @@
 
 namespace baton::testing {
 
-void Disturbances::Begin(std::string what, std::string node, std::string other, absl::Time at) {
+void Disturbances::Begin(std::string what, std::string node, std::string other, SteadyTime at) {
   all_.push_back({.what = std::move(what), .node = std::move(node), .other = std::move(other), .from = at});
 }
 
-void Disturbances::End(const std::string& node, const std::string& other, absl::Time at) {
+void Disturbances::End(const std::string& node, const std::string& other, SteadyTime at) {
   for (One& one : all_) {
     if (one.node == node && one.other == other) one.to = std::min(one.to, at);
   }
 }
 
-absl::Duration Disturbances::One::SlackAt(absl::Time at) const {
+absl::Duration Disturbances::One::SlackAt(SteadyTime at) const {
   if (from > at) return absl::InfiniteDuration();
   return std::max(at - to, absl::ZeroDuration());
 }
 
 template <typename Matches>
-absl::Duration Disturbances::LeastSlackAt(absl::Time at, const Matches& matches) const {
+absl::Duration Disturbances::LeastSlackAt(SteadyTime at, const Matches& matches) const {
   absl::Duration least = absl::InfiniteDuration();
   for (const One& one : all_) {
     if (matches(one)) least = std::min(least, one.SlackAt(at));
@@ -33,14 +33,14 @@ absl::Duration Disturbances::LeastSlackAt(absl::Time at, const Matches& matches)
 }
 
 absl::Duration Disturbances::SlackOfPair(const std::string& router, const std::string& prefill,
-                                         const std::string& decode, absl::Time at) const {
+                                         const std::string& decode, SteadyTime at) const {
   return LeastSlackAt(at, [&](const One& one) {
     return one.IsOf(prefill) || one.IsOf(decode) || one.IsBetween(router, prefill) || one.IsBetween(router, decode) ||
            one.IsBetween(prefill, decode);
   });
 }
 
-absl::Duration Disturbances::SlackOfPeers(const std::string& decode, absl::Time at) const {
+absl::Duration Disturbances::SlackOfPeers(const std::string& decode, SteadyTime at) const {
   std::vector<std::string> workers = deployment_.prefill;
   workers.insert(workers.end(), deployment_.decode.begin(), deployment_.decode.end());
   return LeastSlackAt(at, [&](const One& one) {
@@ -54,12 +54,12 @@ absl::Duration Disturbances::SlackOfPeers(const std::string& decode, absl::Time 
 // at.
 template <typename SlackOfPair>
 absl::Duration Disturbances::LeastSlack(const RequestSpan& request, const SlackOfPair& slack_of_pair) const {
-  std::vector<absl::Time> moments = {request.start};
+  std::vector<SteadyTime> moments = {request.start};
   for (const One& one : all_) {
     if (one.from > request.start && one.from <= request.end) moments.push_back(one.from);
   }
   absl::Duration least = absl::InfiniteDuration();
-  for (const absl::Time at : moments) {
+  for (const SteadyTime at : moments) {
     absl::Duration of_best_pair = absl::ZeroDuration();
     for (const std::string& decode : deployment_.decode) {
       for (const std::string& prefill : deployment_.prefill) {
@@ -76,19 +76,19 @@ absl::Duration Disturbances::LeastSlack(const RequestSpan& request, const SlackO
 }
 
 absl::Duration Disturbances::SlackNeeded(const RequestSpan& request) const {
-  return LeastSlack(request, [&](const std::string& prefill, const std::string& decode, absl::Time at) {
+  return LeastSlack(request, [&](const std::string& prefill, const std::string& decode, SteadyTime at) {
     return SlackOfPair(request.router, prefill, decode, at);
   });
 }
 
 absl::Duration Disturbances::SlackNeededForQuarantine(const RequestSpan& request) const {
-  return LeastSlack(request, [&](const std::string& prefill, const std::string& decode, absl::Time at) {
+  return LeastSlack(request, [&](const std::string& prefill, const std::string& decode, SteadyTime at) {
     return std::min(SlackOfPair(request.router, prefill, decode, at), SlackOfPeers(decode, at));
   });
 }
 
 bool Disturbances::ExhaustAttempts(const RequestSpan& request, absl::Duration slack) const {
-  const auto is_during = [&](absl::Time at) { return at >= request.start - slack && at <= request.end; };
+  const auto is_during = [&](SteadyTime at) { return at >= request.start - slack && at <= request.end; };
   int changes = 0;
   for (const One& one : all_) changes += (is_during(one.from) ? 1 : 0) + (is_during(one.to) ? 1 : 0);
   return changes >= deployment_.max_attempts;
@@ -107,12 +107,12 @@ bool Disturbances::FillQueues(const RequestSpan& request, const std::vector<Requ
   return false;
 }
 
-std::string Disturbances::Story(absl::Time from, absl::Time to, absl::Time zero) const {
+std::string Disturbances::Story(SteadyTime from, SteadyTime to, SteadyTime zero) const {
   std::string story;
   for (const One& one : all_) {
     if (one.to < from || one.from > to) continue;
     absl::StrAppend(&story, absl::StrFormat("  %.3f s: %s", absl::ToDoubleSeconds(one.from - zero), one.what));
-    if (one.to < absl::InfiniteFuture()) {
+    if (one.to < SteadyTime::InfiniteFuture()) {
       absl::StrAppend(&story, absl::StrFormat(", until %.3f s", absl::ToDoubleSeconds(one.to - zero)));
     }
     story += "\n";

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "common/steady_time.h"
 
 namespace baton::testing {
 
@@ -31,8 +32,8 @@ struct Deployment {
 
 struct RequestSpan {
   std::string router;
-  absl::Time start;
-  absl::Time end;
+  SteadyTime start;
+  SteadyTime end;
 };
 
 class Disturbances {
@@ -40,8 +41,8 @@ class Disturbances {
   explicit Disturbances(Deployment deployment) : deployment_(std::move(deployment)) {}
 
   // A process, or the connection of `node` and `other`, is not to be relied on until End.
-  void Begin(std::string what, std::string node, std::string other, absl::Time at);
-  void End(const std::string& node, const std::string& other, absl::Time at);
+  void Begin(std::string what, std::string node, std::string other, SteadyTime at);
+  void End(const std::string& node, const std::string& other, SteadyTime at);
   void Clear() { all_.clear(); }
 
   // The least slack with which there was a moment without a pair that the request could reach; infinite if there was
@@ -56,31 +57,31 @@ class Disturbances {
   bool FillQueues(const RequestSpan& request, const std::vector<RequestSpan>& all, absl::Duration slack) const;
 
   // A line for each that touches the time from `from` to `to`, with times since `zero`.
-  std::string Story(absl::Time from, absl::Time to, absl::Time zero) const;
+  std::string Story(SteadyTime from, SteadyTime to, SteadyTime zero) const;
 
  private:
   struct One {
     std::string what;
     std::string node;
     std::string other;  // empty: the process `node` is disturbed
-    absl::Time from;
-    absl::Time to = absl::InfiniteFuture();
+    SteadyTime from;
+    SteadyTime to = SteadyTime::InfiniteFuture();
 
     bool IsOf(const std::string& process) const { return other.empty() && node == process; }
     bool IsBetween(const std::string& a, const std::string& b) const {
       return (node == a && other == b) || (node == b && other == a);
     }
     // How long before `at` it has ceased to count; infinite if it began later.
-    absl::Duration SlackAt(absl::Time at) const;
+    absl::Duration SlackAt(SteadyTime at) const;
   };
 
   template <typename Matches>
-  absl::Duration LeastSlackAt(absl::Time at, const Matches& matches) const;
+  absl::Duration LeastSlackAt(SteadyTime at, const Matches& matches) const;
   template <typename SlackOfPair>
   absl::Duration LeastSlack(const RequestSpan& request, const SlackOfPair& slack_of_pair) const;
   absl::Duration SlackOfPair(const std::string& router, const std::string& prefill, const std::string& decode,
-                             absl::Time at) const;
-  absl::Duration SlackOfPeers(const std::string& decode, absl::Time at) const;
+                             SteadyTime at) const;
+  absl::Duration SlackOfPeers(const std::string& decode, SteadyTime at) const;
 
   const Deployment deployment_;
   std::vector<One> all_;

@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "common/steady_time.h"
+
 namespace baton::testing {
 namespace {
 
 constexpr absl::Duration kNever = absl::InfiniteDuration();
 
-absl::Time At(double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
+SteadyTime At(double seconds) { return SteadyTime() + absl::Seconds(seconds); }
 RequestSpan Request(double start, double end) { return {"r0", At(start), At(end)}; }
 
 class ExplanationTest : public ::testing::Test {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
+#include "common/steady_time.h"
 #include "kvtransfer/transport_options.h"
 #include "tests/inproc/inproc_hub.h"
 
@@ -100,7 +101,7 @@ void InprocNode::WaitForWork() {
   while (run_state_ == RunState::kRunning && !woken_) {
     const SteadyTime due = queue_.NextDue();
     if (due <= SteadyTime::Now()) return;
-    run_changed_.WaitUntil(run_mutex_, absl::Now() + (due - SteadyTime::Now()));
+    run_changed_.WaitUntil(run_mutex_, due);
   }
 }
 

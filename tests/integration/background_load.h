@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "client.h"
+#include "common/steady_time.h"
 
 namespace baton::testing {
 
@@ -24,9 +24,10 @@ class BackgroundLoad {
 
   // Waits until all answers together have this many tokens. False when they do not come, or the load ends first.
   bool WaitForTokens(int count, absl::Duration timeout) {
-    const absl::Time deadline = absl::Now() + timeout;
+    const SteadyTime deadline = SteadyTime::Now() + timeout;
     while (tokens_ < count) {
-      if (absl::Now() >= deadline || replies_.wait_for(std::chrono::milliseconds(1)) == std::future_status::ready) {
+      if (SteadyTime::Now() >= deadline ||
+          replies_.wait_for(std::chrono::milliseconds(1)) == std::future_status::ready) {
         return tokens_ >= count;
       }
     }

@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
 #include "common/grpc.h"
 
 namespace baton::testing {
@@ -84,7 +83,7 @@ Reply TestClient::Generate(const v1::GenerateRequest& request, const CallOptions
     }
     chunk_after_finish |= finishes > 0;
     reply.chunks.push_back(response.chunk());
-    reply.chunk_times.push_back(absl::Now());
+    reply.chunk_times.push_back(SteadyTime::Now());
     Append(response.chunk(), reply.answer);
     if (options.on_chunk) options.on_chunk(response.chunk());
     if (static_cast<int>(reply.chunks.size()) == options.cancel_after_chunks) context.TryCancel();

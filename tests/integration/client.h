@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "baton/v1/inference.grpc.pb.h"
+#include "common/steady_time.h"
 
 namespace baton::testing {
 
@@ -31,7 +32,7 @@ struct Reply {
   grpc::Status status;
   v1::Finish finish;  // empty unless OK
   std::vector<v1::Chunk> chunks;
-  std::vector<absl::Time> chunk_times;
+  std::vector<SteadyTime> chunk_times;
   // What the API promises of a stream's order: gapless output indexes from 0, one finish at the end and only with OK,
   // as many logprobs as tokens when asked for. Empty when kept.
   std::string broken_promise;

@@ -23,6 +23,7 @@
 #include "absl/time/clock.h"
 #include "common/grpc.h"
 #include "common/status_macros.h"
+#include "common/steady_time.h"
 #include "tests/files.h"
 #include "tests/status_matchers.h"
 
@@ -285,12 +286,12 @@ absl::Status Cluster::CheckAlive() {
 absl::Status Cluster::WaitFor(const std::string& what,
                               const std::function<bool(const v1::GetStatusResponse&)>& condition,
                               absl::Duration timeout, size_t router) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const SteadyTime deadline = SteadyTime::Now() + timeout;
   while (true) {
     BATON_RETURN_IF_ERROR(CheckAlive());
     const absl::StatusOr<v1::GetStatusResponse> status = Status(router);
     if (status.ok() && condition(*status)) return absl::OkStatus();
-    if (absl::Now() >= deadline) {
+    if (SteadyTime::Now() >= deadline) {
       return absl::DeadlineExceededError(
           absl::StrCat("not within ", absl::FormatDuration(timeout), ": ", what, "; the router's status is:\n",
                        status.ok() ? status->DebugString() : status.status().ToString()));
@@ -352,7 +353,7 @@ absl::Status Cluster::IdleByMetrics(Worker& worker) {
 }
 
 absl::Status Cluster::WaitIdle(absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const SteadyTime deadline = SteadyTime::Now() + timeout;
   for (Worker& worker : workers_) {
     if (!worker.process->running()) continue;
     int idle = 0;  // readings in a row
@@ -360,7 +361,7 @@ absl::Status Cluster::WaitIdle(absl::Duration timeout) {
       absl::Status status = IdleByStatus(worker);
       if (status.ok()) status = IdleByMetrics(worker);
       idle = status.ok() ? idle + 1 : 0;
-      if (!status.ok() && absl::Now() >= deadline) {
+      if (!status.ok() && SteadyTime::Now() >= deadline) {
         return absl::DeadlineExceededError(
             absl::StrCat("not idle within ", absl::FormatDuration(timeout), ": ", status.message()));
       }

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cluster_test.h"
+#include "common/steady_time.h"
 #include "tests/files.h"
 
 namespace baton::testing {
@@ -42,11 +43,11 @@ class Terminal {
 
   // Waits until the screen shows `text` after what earlier waits found.
   bool WaitFor(const std::string& text) {
-    const absl::Time deadline = absl::Now() + kPatience;
+    const SteadyTime deadline = SteadyTime::Now() + kPatience;
     size_t at = 0;
     while ((at = shown_.find(text)) == std::string::npos) {
       pollfd readable = {keyboard_, POLLIN, 0};
-      if (absl::Now() >= deadline) return false;
+      if (SteadyTime::Now() >= deadline) return false;
       if (poll(&readable, 1, 100) <= 0) continue;
       char piece[256];
       const ssize_t count = read(keyboard_, piece, sizeof(piece));
@@ -98,9 +99,9 @@ class CommandLineTest : public ClusterTest {
   std::string Output() const { return ReadFile(output_file_); }
 
   bool WaitForOutput(const std::string& text) const {
-    const absl::Time deadline = absl::Now() + kPatience;
+    const SteadyTime deadline = SteadyTime::Now() + kPatience;
     while (Output().find(text) == std::string::npos) {
-      if (absl::Now() >= deadline) return false;
+      if (SteadyTime::Now() >= deadline) return false;
       absl::SleepFor(absl::Milliseconds(10));
     }
     return true;
@@ -119,8 +120,8 @@ TEST_F(CommandLineTest, GenerateStreamsASensibleAnswer) {
 
 TEST_F(CommandLineTest, CtrlCCancelsTheRequestAndExitsWith130) {
   const auto baton = StartBaton({"generate", "--prompt", "Once upon a time", "--max-tokens=1900", "--ignore-eos"});
-  const absl::Time deadline = absl::Now() + kPatience;
-  while (Output().empty() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(2));
+  const SteadyTime deadline = SteadyTime::Now() + kPatience;
+  while (Output().empty() && SteadyTime::Now() < deadline) absl::SleepFor(absl::Milliseconds(2));
   ASSERT_OK(baton->Signal(SIGINT));
   EXPECT_EQ(ExitCode(*baton), 130);
   EXPECT_OK(cluster_->WaitIdle());
@@ -145,8 +146,8 @@ TEST_F(CommandLineTest, AChatOnATerminalEditsLinesAndCtrlCClearsThem) {
   ASSERT_TRUE(terminal.WaitFor("What does Baton do?"));
   ASSERT_TRUE(terminal.WaitFor("> "));
   // Typed before the editor has set the terminal up, the key is lost.
-  const absl::Time deadline = absl::Now() + kPatience;
-  while (chat->running() && absl::Now() < deadline) {
+  const SteadyTime deadline = SteadyTime::Now() + kPatience;
+  while (chat->running() && SteadyTime::Now() < deadline) {
     terminal.Type("\x04");
     absl::SleepFor(absl::Milliseconds(20));
   }
@@ -313,8 +314,8 @@ TEST_F(DemoTest, KilledItLeavesNoProcessEither) {
   ASSERT_TRUE(WaitForOutput("TTFT ")) << Output();
   EXPECT_EQ(CountProcesses("127.0.0.1:943"), 3);
   demo->Kill();
-  const absl::Time deadline = absl::Now() + kPatience;
-  while (CountProcesses("127.0.0.1:943") > 0 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(20));
+  const SteadyTime deadline = SteadyTime::Now() + kPatience;
+  while (CountProcesses("127.0.0.1:943") > 0 && SteadyTime::Now() < deadline) absl::SleepFor(absl::Milliseconds(20));
   EXPECT_EQ(CountProcesses("127.0.0.1:943"), 0);
   close(input[0]);
   close(input[1]);

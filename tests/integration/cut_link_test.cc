@@ -4,6 +4,7 @@
 #include <future>
 
 #include "cluster_test.h"
+#include "common/steady_time.h"
 #include "virtual_network.h"
 
 namespace baton::testing {
@@ -44,8 +45,8 @@ TEST_F(CutLinkTest, ARequestThatWaitsForTheOtherSideFailsInTime) {
   std::atomic<int> chunks{0};
   std::future<Reply> running =
       Send(GreedyRequest("One", 600), {.timeout = 10 * kPatience, .on_chunk = [&](const v1::Chunk&) { ++chunks; }});
-  const absl::Time busy_by = absl::Now() + kPatience;
-  while (chunks < 5 && absl::Now() < busy_by) absl::SleepFor(absl::Milliseconds(10));
+  const SteadyTime busy_by = SteadyTime::Now() + kPatience;
+  while (chunks < 5 && SteadyTime::Now() < busy_by) absl::SleepFor(absl::Milliseconds(10));
   ASSERT_GE(chunks, 5) << "nothing runs";
   std::future<Reply> waiting = Send(GreedyRequest("Two", 5), {.timeout = 10 * kPatience});
   ASSERT_OK(cluster_->WaitFor("a reservation waits for the only slot", [](const v1::GetStatusResponse&) {

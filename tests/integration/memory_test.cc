@@ -13,6 +13,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/steady_time.h"
 #include "process.h"
 #include "tests/files.h"
 #include "tests/status_matchers.h"
@@ -129,8 +130,8 @@ TEST_F(MemoryTest, WhatFitsTheCgroupIsServed) {
   if (!cgroup.exists()) GTEST_SKIP() << "no memory cgroup can be made here (not root, or a read-only /sys)";
   Process worker = Worker({"--kv-memory=64MiB"}, cgroup.procs());
   ASSERT_OK(worker.Start());
-  const absl::Time end = absl::Now() + kPatience;
-  while (worker.running() && worker.Log().find("worker.serving") == std::string::npos && absl::Now() < end) {
+  const SteadyTime end = SteadyTime::Now() + kPatience;
+  while (worker.running() && worker.Log().find("worker.serving") == std::string::npos && SteadyTime::Now() < end) {
     absl::SleepFor(absl::Milliseconds(20));
   }
   EXPECT_THAT(worker.Log(), HasSubstr("worker.serving"));
@@ -139,9 +140,9 @@ TEST_F(MemoryTest, WhatFitsTheCgroupIsServed) {
 
 TEST_F(MemoryTest, AWorkerKilledAtAnyMomentOfItsStartLeavesNoFile) {
   const std::set<std::string> before = SharedMemoryFiles();
-  const absl::Time end = absl::Now() + kPatience;
+  const SteadyTime end = SteadyTime::Now() + kPatience;
   bool served = false;  // then every moment of the start has had its turn
-  for (absl::Duration delay; !served && absl::Now() < end; delay += absl::Milliseconds(20)) {
+  for (absl::Duration delay; !served && SteadyTime::Now() < end; delay += absl::Milliseconds(20)) {
     Process worker = Worker({"--kv-memory=64MiB"});
     ASSERT_OK(worker.Start());
     absl::SleepFor(delay);

@@ -1,5 +1,6 @@
 // Prompts go where their beginnings are, and are computed on decode workers when that is sooner.
 #include "cluster_test.h"
+#include "common/steady_time.h"
 #include "golden.h"
 
 namespace baton::testing {
@@ -23,8 +24,8 @@ TEST(PlacementTest, APromptGoesToTheWorkerThatKeepsItsBeginning) {
   const Reply first = cluster->client().Generate(GreedyRequest(LongPrompt("Then"), 4));
   ASSERT_TRUE(Succeeded(first));
   // The router hears of the pages a moment later.
-  const absl::Time give_up = absl::Now() + kPatience;
-  while (Expected(*cluster) == 0 && absl::Now() < give_up) {
+  const SteadyTime give_up = SteadyTime::Now() + kPatience;
+  while (Expected(*cluster) == 0 && SteadyTime::Now() < give_up) {
     ASSERT_TRUE(Succeeded(cluster->client().Generate(GreedyRequest(LongPrompt("Then"), 1))));
   }
   // From now on at least one of the two workers has the pages, and must get the prompt.

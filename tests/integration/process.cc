@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "common/steady_time.h"
 #include "virtual_network.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration)
@@ -80,9 +81,9 @@ absl::Status Process::Signal(int signal) {
 }
 
 absl::StatusOr<int> Process::Wait(absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const SteadyTime deadline = SteadyTime::Now() + timeout;
   while (running()) {
-    if (absl::Now() >= deadline) {
+    if (SteadyTime::Now() >= deadline) {
       return absl::DeadlineExceededError(absl::StrCat(spec_.name, " still runs after ", absl::FormatDuration(timeout)));
     }
     absl::SleepFor(absl::Milliseconds(5));

@@ -26,10 +26,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/file_descriptor.h"
 #include "common/mutex.h"
 #include "common/status_macros.h"
+#include "common/steady_time.h"
 
 namespace baton::testing {
 namespace {
@@ -137,7 +137,7 @@ class VirtualNetwork::Switch {
 
  private:
   struct Packet {
-    absl::Time due;
+    SteadyTime due;
     uint64_t number;  // packets of one due time stay in order
     size_t to;
     std::vector<char> bytes;
@@ -152,13 +152,13 @@ class VirtualNetwork::Switch {
     for (const Node& node : nodes_) waits.push_back({.fd = node.device.get(), .events = POLLIN, .revents = 0});
     while (!stopping_) {
       absl::Duration wait = kPoll;
-      if (!under_way_.empty()) wait = std::clamp(under_way_.top().due - absl::Now(), absl::ZeroDuration(), kPoll);
+      if (!under_way_.empty()) wait = std::clamp(under_way_.top().due - SteadyTime::Now(), absl::ZeroDuration(), kPoll);
       const timespec timeout = absl::ToTimespec(wait);
       ppoll(waits.data(), waits.size(), &timeout, nullptr);
       for (size_t from = 0; from < nodes_.size(); ++from) {
         if ((waits[from].revents & POLLIN) != 0) TakeFrom(from);
       }
-      while (!under_way_.empty() && under_way_.top().due <= absl::Now()) {
+      while (!under_way_.empty() && under_way_.top().due <= SteadyTime::Now()) {
         Deliver(under_way_.top());
         under_way_.pop();
       }
@@ -180,7 +180,7 @@ class VirtualNetwork::Switch {
         ++dropped_;
         continue;
       }
-      Packet packet{absl::Now() + delay_, next_++, to, std::vector<char>(buffer, buffer + size)};
+      Packet packet{SteadyTime::Now() + delay_, next_++, to, std::vector<char>(buffer, buffer + size)};
       if (delay_ > absl::ZeroDuration()) {
         under_way_.push(std::move(packet));
       } else {

@@ -5,6 +5,7 @@
 
 #include "background_load.h"
 #include "cluster_test.h"
+#include "common/steady_time.h"
 #include "golden.h"
 
 namespace baton::testing {
@@ -53,14 +54,14 @@ class WorkerLossTest : public ClusterTest {
   // Until the worker has had several sequences for a while, or one if it gets no more: not all of them are over at
   // once.
   static absl::Status WaitBusy(const std::string& worker) {
-    const absl::Time start = absl::Now();
-    const absl::Time deadline = start + kPatience;
+    const SteadyTime start = SteadyTime::Now();
+    const SteadyTime deadline = start + kPatience;
     for (int busy = 0; busy < 2;) {
       const absl::StatusOr<v1::WorkerStatus> status = cluster_->WorkerStatus(worker);
       if (!status.ok()) return status.status();
-      const uint32_t enough = absl::Now() - start < absl::Milliseconds(500) ? 2 : 1;
+      const uint32_t enough = SteadyTime::Now() - start < absl::Milliseconds(500) ? 2 : 1;
       busy = status->load().running_sequences() >= enough ? busy + 1 : 0;
-      if (absl::Now() >= deadline) return absl::DeadlineExceededError(worker + " has nothing to do");
+      if (SteadyTime::Now() >= deadline) return absl::DeadlineExceededError(worker + " has nothing to do");
       absl::SleepFor(absl::Milliseconds(5));
     }
     return absl::OkStatus();
@@ -90,8 +91,8 @@ class WorkerLossTest : public ClusterTest {
   // see, and nobody waits for them.
   static void ExpectQuarantine() {
     const auto quarantined = [](const auto& pages_of) {
-      const absl::Time deadline = absl::Now() + kAbortPatience;
-      while (absl::Now() < deadline) {
+      const SteadyTime deadline = SteadyTime::Now() + kAbortPatience;
+      while (SteadyTime::Now() < deadline) {
         if (pages_of("d0") + pages_of("d1") > 0) return true;
         absl::SleepFor(absl::Milliseconds(20));
       }

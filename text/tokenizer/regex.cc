@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "common/status_macros.h"
+#include "common/steady_time.h"
 #include "common/strings.h"
 #include "text/tokenizer/oniguruma.h"
 
@@ -100,7 +100,7 @@ struct Regex::Matcher::State {
   MatchData data;
   JitStack jit_stack;
   int calls = 0;
-  absl::Time started = absl::InfinitePast();  // set by the first OutOfTime that reads the clock
+  SteadyTime started = SteadyTime::InfinitePast();  // set by the first OutOfTime that reads the clock
 
   // Skips bytes that cannot begin a match. Many pieces have no match, and a scan is faster than a call of pcre2_match.
   size_t SkipToCandidate(std::string_view text, size_t from) const {
@@ -115,8 +115,8 @@ struct Regex::Matcher::State {
 
   bool OutOfTime() {
     if (++calls % kCallsPerClockCheck != 0) return false;
-    const absl::Time now = absl::Now();
-    if (started == absl::InfinitePast()) started = now;
+    const SteadyTime now = SteadyTime::Now();
+    if (started == SteadyTime::InfinitePast()) started = now;
     return now - started > kTimeLimit;
   }
 };

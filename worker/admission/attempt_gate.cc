@@ -34,7 +34,7 @@ void AttemptGate::Close() {
   closed_ = true;
 }
 
-bool AttemptGate::WaitEmpty(absl::Time deadline) {
+bool AttemptGate::WaitEmpty(SteadyTime deadline) {
   MutexLock lock(mutex_);
   while (open_ > 0) {
     if (!empty_.WaitUntil(mutex_, deadline) && open_ > 0) return false;

@@ -9,8 +9,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "common/mutex.h"
+#include "common/steady_time.h"
 
 namespace baton {
 
@@ -26,7 +26,7 @@ class AttemptGate {
   // Lets no attempt enter from now on.
   void Close();
   // Returns false if attempts are still open at `deadline`.
-  bool WaitEmpty(absl::Time deadline);
+  bool WaitEmpty(SteadyTime deadline);
 
  private:
   absl::StatusOr<std::shared_ptr<void>> EnterBelow(int limit) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "common/steady_time.h"
 #include "worker/scheduler/attempt_events.h"
 #include "worker/scheduler/phase.h"
 #include "worker/sequence.h"
@@ -36,7 +37,7 @@ struct Job {
     int pages = 0;  // the first pages, all full
   };
 
-  Job(Attempt attempt, PagePool& pool, Route way, std::shared_ptr<AttemptEvents> reports, absl::Time now)
+  Job(Attempt attempt, PagePool& pool, Route way, std::shared_ptr<AttemptEvents> reports, SteadyTime now)
       : sequence(std::move(attempt), pool),
         route(way),
         events(std::move(reports)),
@@ -71,8 +72,8 @@ struct Job {
   const std::shared_ptr<AttemptEvents> events;
   Phase phase;
   HandoffTarget target;  // of kHandOver
-  absl::Time queued_since;
-  std::optional<absl::Time> started;  // first step
+  SteadyTime queued_since;
+  std::optional<SteadyTime> started;  // first step
   absl::Duration prefill;             // first step to first token
   int expected_cached = 0;            // tokens whose pages were published when the attempt came
   int pages_put = 0;                  // full pages that have left, all layers of them

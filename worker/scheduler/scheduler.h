@@ -24,8 +24,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/clock.h"
 #include "common/outcome.h"
+#include "common/steady_time.h"
 #include "engine/kv/page_pool.h"
 #include "engine/model/model.h"
 #include "kvtransfer/endpoints/endpoints.h"
@@ -51,7 +51,7 @@ class Scheduler final : public Ticker {
     WorkerMetrics* metrics = nullptr;
     WorkerLoadBoard* load = nullptr;
     std::function<void(std::function<void()>)> post;  // runs a command on the engine thread; thread-safe
-    std::function<absl::Time()> now = SteadyNow;
+    std::function<SteadyTime()> now = SteadyTime::Now;
   };
   Scheduler(const Parts& parts, const ScheduleLimits& limits);
 
@@ -102,7 +102,7 @@ class Scheduler final : public Ticker {
   // Steps.
   std::vector<Share> Plan() const;
   void RunStep(const std::vector<Share>& plan);
-  void BeginComputing(Job& job, absl::Time now);
+  void BeginComputing(Job& job, SteadyTime now);
   bool OnLayerDone(const std::vector<Job*>& jobs, const std::vector<int>& pages_complete, int layer);
   // Pages of a sequence that are complete once the entry's tokens are in: full pages, and the prompt's last page.
   int PagesComplete(const StepEntry& entry) const;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/log.h"
+#include "common/steady_time.h"
 #include "worker/scheduler/scheduler.h"
 
 namespace baton {
@@ -25,7 +26,7 @@ int Scheduler::PagesComplete(const StepEntry& entry) const {
 }
 
 void Scheduler::RunStep(const std::vector<Share>& plan) {
-  const absl::Time start = parts_.now();
+  const SteadyTime start = parts_.now();
   std::vector<Job*> jobs;
   std::vector<StepEntry> entries;
   std::vector<int> pages_complete;
@@ -45,7 +46,7 @@ void Scheduler::RunStep(const std::vector<Share>& plan) {
   }
 }
 
-void Scheduler::BeginComputing(Job& job, absl::Time now) {
+void Scheduler::BeginComputing(Job& job, SteadyTime now) {
   const Attempt& attempt = job.sequence.attempt();
   const absl::Duration queued = now - job.queued_since;
   job.started = now;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "common/clock.h"
+#include "common/steady_time.h"
 #include "engine/kernels/cpu/cpu_backend.h"
 
 namespace baton::cpu {

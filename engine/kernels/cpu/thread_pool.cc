@@ -2,19 +2,19 @@
 
 #include <sched.h>
 
-#include <chrono>
 #include <cstdio>
 #include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/steady_time.h"
 
 namespace baton::cpu {
 namespace {
 
 constexpr int kMaxThreads = 1024;
-constexpr auto kSpin = std::chrono::microseconds(20);
+constexpr absl::Duration kSpin = absl::Microseconds(20);
 
 void Pause() {
 #if defined(__x86_64__)
@@ -25,13 +25,13 @@ void Pause() {
 // Spins until done() or for kSpin; returns done().
 template <typename Predicate>
 bool SpinUntil(Predicate done) {
-  const auto deadline = std::chrono::steady_clock::now() + kSpin;
+  const SteadyTime deadline = SteadyTime::Now() + kSpin;
   do {
     for (int i = 0; i < 32; ++i) {
       if (done()) return true;
       Pause();
     }
-  } while (std::chrono::steady_clock::now() < deadline);
+  } while (SteadyTime::Now() < deadline);
   return done();
 }
 
@@ -104,9 +104,9 @@ void ThreadPool::Run(absl::FunctionRef<void(int)> work) {
   }
   start_.NotifyAll();  // no system call if all workers spin
   work(0);
-  const auto own_done = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   AwaitDone();
-  waited_ns_ += std::chrono::nanoseconds(std::chrono::steady_clock::now() - own_done).count();
+  waited_ += watch.elapsed();
 }
 
 void ThreadPool::RunWorker(int thread) {

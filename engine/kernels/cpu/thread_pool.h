@@ -46,7 +46,7 @@ class ThreadPool {
   // Calls work(thread) on every thread in [0, threads()) at once. Returns when all calls have returned.
   void Run(absl::FunctionRef<void(int thread)> work);
   // Total time that Run waited for the workers after the caller's own share. Do not call during Run.
-  absl::Duration waited() const { return absl::Nanoseconds(waited_ns_); }
+  absl::Duration waited() const { return waited_; }
 
  private:
   ThreadPool(int threads, std::vector<int> cpus, bool spin);
@@ -60,7 +60,7 @@ class ThreadPool {
   const bool spin_;
   pthread_t pinned_caller_{};
   bool caller_pinned_ = false;
-  int64_t waited_ns_ = 0;
+  absl::Duration waited_;
 
   // `started_` counts runs; `working_` counts workers that have not finished the current run. Run sets work_ and stop_,
   // then working_, then started_, which publishes all of them.

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "common/steady_time.h"
 #include "engine/kv/page_pool.h"
 #include "kvtransfer/endpoints/endpoints.h"
 #include "kvtransfer/ucx/ucx_transport.h"
@@ -157,7 +158,7 @@ class Puts {
   }
   // To other pages each time, as handoffs are granted.
   double Seconds() {
-    const absl::Time start = absl::Now();
+    const SteadyTime start = SteadyTime::Now();
     for (int layer = 0; layer < kLayout.layers; ++layer) {
       std::vector<PutPiece> pieces;
       for (int i = 0; i < kPages; ++i) {
@@ -172,7 +173,7 @@ class Puts {
     std::promise<absl::Status> flushed;
     transport_->Flush(peer_, 1, [&](const absl::Status& status) { flushed.set_value(status); });
     if (!flushed.get_future().get().ok()) std::exit(1);  // NOLINT(concurrency-mt-unsafe)
-    return absl::ToDoubleSeconds(absl::Now() - start);
+    return absl::ToDoubleSeconds(SteadyTime::Now() - start);
   }
 
  private:
@@ -210,7 +211,7 @@ class Handoffs {
   std::vector<double> Seconds(int count) {
     std::vector<std::promise<void>> done(count);
     std::vector<double> seconds(count);
-    const absl::Time start = absl::Now();
+    const SteadyTime start = SteadyTime::Now();
     for (int i = 0; i < count; ++i) {
       const AttemptKey key = Key(next_++);
       sender_->Reserve(
@@ -228,7 +229,7 @@ class Handoffs {
            .on_done =
                [&, i](const HandoffStats& stats) {
                  path_ = stats.transport;
-                 seconds[i] = absl::ToDoubleSeconds(absl::Now() - start);
+                 seconds[i] = absl::ToDoubleSeconds(SteadyTime::Now() - start);
                  done[i].set_value();
                }});
     }

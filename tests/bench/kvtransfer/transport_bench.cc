@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "common/steady_time.h"
 #include "kvtransfer/ucx/ucx_transport.h"
 
 namespace baton {
@@ -78,13 +78,13 @@ void MeasurePuts(Transport& transport, PeerId peer, const TransportMemory& memor
     return flushed.get_future().get();
   };
   if (!put_all().ok()) return;  // the first touches the pages
-  const absl::Time start = absl::Now();
+  const SteadyTime start = SteadyTime::Now();
   double bytes = 0;
   absl::Duration taken;
   do {
     if (!put_all().ok()) return;
     bytes += static_cast<double>(kRegionBytes);
-    taken = absl::Now() - start;
+    taken = SteadyTime::Now() - start;
   } while (absl::ToDoubleSeconds(taken) < seconds);
   std::printf("%-8s put %7zu KiB  %7.2f GB/s\n", transport.PathName(peer).c_str(), block >> 10,
               bytes / absl::ToDoubleSeconds(taken) * 1e-9);
@@ -95,11 +95,11 @@ void MeasureRoundTrip(Transport& transport, EchoEvents& events, PeerId peer) {
   constexpr int kRounds = 2000;
   std::vector<double> micros;
   std::promise<void> done;
-  absl::Time sent = absl::Now();
+  SteadyTime sent = SteadyTime::Now();
   events.on_message = [&](PeerId, std::string_view) {
-    micros.push_back(absl::ToDoubleMicroseconds(absl::Now() - sent));
+    micros.push_back(absl::ToDoubleMicroseconds(SteadyTime::Now() - sent));
     if (micros.size() == kRounds) return done.set_value();
-    sent = absl::Now();
+    sent = SteadyTime::Now();
     transport.Send(peer, "ping");
   };
   transport.Send(peer, "ping");

@@ -21,8 +21,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "baton/v1/inference.grpc.pb.h"
-#include "common/clock.h"
 #include "common/grpc.h"
+#include "common/steady_time.h"
 #include "demo_assets.h"
 #include "engine/kv/page_hash.h"
 #include "fake_worker.h"
@@ -65,16 +65,16 @@ struct Stream {
   std::vector<std::atomic<int64_t>> sent;  // [output index], steady nanoseconds
 };
 
-int64_t Nanos() { return absl::ToUnixNanos(SteadyNow()); }
+int64_t Nanos() { return absl::ToInt64Nanoseconds(SteadyTime::Now() - SteadyTime()); }
 
 // Sends every stream's tokens, evenly spread.
 void SendTokens(std::vector<Stream>& streams, uint32_t tokens, double rate) {
   const absl::Duration gap = absl::Seconds(1 / (rate * static_cast<double>(streams.size())));
-  const absl::Time start = SteadyNow();
+  const SteadyTime start = SteadyTime::Now();
   for (uint32_t i = 0; i < tokens; ++i) {
     for (size_t s = 0; s < streams.size(); ++s) {
-      const absl::Time due = start + static_cast<double>(i * streams.size() + s) * gap;
-      if (const absl::Duration early = due - SteadyNow(); early > absl::Microseconds(50)) absl::SleepFor(early);
+      const SteadyTime due = start + static_cast<double>(i * streams.size() + s) * gap;
+      if (const absl::Duration early = due - SteadyTime::Now(); early > absl::Microseconds(50)) absl::SleepFor(early);
       streams[s].sent[i] = Nanos();
       streams[s].reply->Send(FakeWorker::Tokens(i, i + 1));
     }
@@ -106,7 +106,7 @@ struct Arrivals {
   void WaitEnded(int count) {
     MutexLock lock(mutex);
     while (ended < count) {
-      if (!changed.WaitUntil(mutex, absl::Now() + absl::Minutes(2))) Die("calls do not end");
+      if (!changed.WaitUntil(mutex, SteadyTime::Now() + absl::Minutes(2))) Die("calls do not end");
     }
   }
 };
@@ -217,13 +217,13 @@ class Bench {
     }
     absl::SleepFor(absl::Milliseconds(500));
     const auto when_sent = when_open();
-    const absl::Time start = SteadyNow();
+    const SteadyTime start = SteadyTime::Now();
     SendTokens(streams_, tokens, options_.rate);
-    const double seconds = absl::ToDoubleSeconds(SteadyNow() - start);
+    const double seconds = absl::ToDoubleSeconds(SteadyTime::Now() - start);
     arrivals.WaitEnded(options_.streams);
     when_sent(static_cast<double>(tokens) * options_.streams);
     PrintDelays(name, arrivals, seconds);
-    group->WaitEmpty(absl::Now() + absl::Seconds(10));
+    group->WaitEmpty(SteadyTime::Now() + absl::Seconds(10));
     streams_.clear();
   }
 
@@ -243,7 +243,7 @@ class Bench {
             [](const v1::GenerateResponse&) {}, [&](const absl::Status& status) { arrivals.End(status); });
       }
       arrivals.WaitEnded(options_.streams);
-      group->WaitEmpty(absl::Now() + absl::Seconds(10));
+      group->WaitEmpty(SteadyTime::Now() + absl::Seconds(10));
     }
     return (UsageOf(router).cpu_seconds - before.cpu_seconds) / (kRounds * options_.streams);
   }

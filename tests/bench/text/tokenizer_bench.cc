@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/clock.h"
+#include "common/steady_time.h"
 #include "engine/formats/gguf_convert.h"
 #include "engine/formats/gguf_pre_tokenizers.h"
 #include "engine/formats/model_folder.h"
@@ -119,9 +119,9 @@ void BM_SlowestMegabyte(benchmark::State& state, const std::string& pre) {
                              "e\u0301", "\u0301", "\u3000"}) {
       std::string text;
       while (text.size() < 1'000'000) text += unit;
-      const absl::Time start = absl::Now();
+      const SteadyTime start = SteadyTime::Now();
       benchmark::DoNotOptimize(ValueOrExit(tokenizer->Encode(text + "x", false)));
-      slowest = std::max(slowest, absl::ToDoubleSeconds(absl::Now() - start));
+      slowest = std::max(slowest, absl::ToDoubleSeconds(SteadyTime::Now() - start));
     }
     state.SetIterationTime(slowest);
   }

@@ -14,6 +14,7 @@
 
 #include "absl/time/clock.h"
 #include "cli/app.h"
+#include "common/steady_time.h"
 #include "fake_router.h"
 
 namespace baton::testing {
@@ -134,8 +135,8 @@ class TerminalChatTest : public ChatTest {
 
   // Waits until `text` is on the screen `times` times.
   ::testing::AssertionResult WaitForScreen(const std::string& text, int times = 1) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(30);
-    while (absl::Now() < deadline) {
+    const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(30);
+    while (SteadyTime::Now() < deadline) {
       const std::string screen = Screen();
       int seen = 0;
       for (size_t at = 0; (at = screen.find(text, at)) != std::string::npos; at += text.size()) ++seen;

@@ -14,6 +14,7 @@
 #include "cli/load/workload.h"
 #include "cli/report/latency_summary.h"
 #include "cli/report/load_report.h"
+#include "common/steady_time.h"
 #include "fake_router.h"
 #include "tests/files.h"
 #include "tests/status_matchers.h"
@@ -202,9 +203,9 @@ TEST_F(LoadTest, SendsEveryRequestAndSeesEveryToken) {
 
 TEST_F(LoadTest, DoesNotWaitForAnswersBeforeSendingMore) {
   // Given a server that answers nobody before all have asked
-  absl::Time deadline = absl::Now() + absl::Seconds(30);
+  SteadyTime deadline = SteadyTime::Now() + absl::Seconds(30);
   router_.on_generate = [this, deadline](auto& context, const auto& request, auto& writer) {
-    while (router_.requests().size() < 5 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+    while (router_.requests().size() < 5 && SteadyTime::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
     return EchoAnswer(context, request, writer);
   };
   Workload workload = SmallWorkload();
@@ -213,7 +214,7 @@ TEST_F(LoadTest, DoesNotWaitForAnswersBeforeSendingMore) {
   const LoadResult result = Run(workload, {});
 
   EXPECT_EQ(result.outcomes.size(), 5);
-  EXPECT_LT(absl::Now(), deadline);
+  EXPECT_LT(SteadyTime::Now(), deadline);
 }
 
 TEST_F(LoadTest, CountsArrivalsBeyondTheLimitInsteadOfQueueingThem) {

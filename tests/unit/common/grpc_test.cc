@@ -17,6 +17,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "baton/v1/inference.grpc.pb.h"
+#include "common/steady_time.h"
 #include "common/strings.h"
 #include "tests/status_matchers.h"
 
@@ -226,12 +227,12 @@ TEST(GrpcServerTest, CancelsCallsThatOutliveTheDeadlineOfAShutdown) {
   grpc::ClientContext context;
   auto reader = v1::Inference::NewStub(channel)->Generate(&context, {});
   ASSERT_TRUE(service.started.WaitForNotificationWithTimeout(kPatience));
-  const absl::Time begin = absl::Now();
+  const SteadyTime begin = SteadyTime::Now();
   server->Shutdown(begin + absl::Milliseconds(50));
-  EXPECT_LT(absl::Now() - begin, kPatience);
+  EXPECT_LT(SteadyTime::Now() - begin, kPatience);
   EXPECT_TRUE(service.cancelled.HasBeenNotified());
   EXPECT_FALSE(reader->Finish().ok());
-  server->Shutdown(absl::InfiniteFuture());
+  server->Shutdown(SteadyTime::InfiniteFuture());
 }
 
 TEST(MakeChannelTest, ReconnectsToAServerThatCameBack) {

@@ -21,6 +21,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/mutex.h"
+#include "common/steady_time.h"
 #include "engine/kv/page_pool.h"
 #include "kvtransfer/endpoints/endpoints.h"
 #include "tests/inproc/inproc_transport.h"
@@ -37,9 +38,9 @@ inline AttemptKey Key(uint64_t request, uint32_t attempt = 1) { return {.request
 // For what nobody tells us about, such as page counts.
 template <typename Condition>
 bool Eventually(const Condition& condition) {
-  const absl::Time deadline = absl::Now() + kPatience;
+  const SteadyTime deadline = SteadyTime::Now() + kPatience;
   while (!condition()) {
-    if (absl::Now() > deadline) return false;
+    if (SteadyTime::Now() > deadline) return false;
     absl::SleepFor(absl::Milliseconds(1));
   }
   return true;
@@ -55,7 +56,7 @@ class Diary {
   }
   // Until an entry begins with one of `texts` (and a number in it is all of the number); "" if none does in time.
   std::string WaitForAny(const std::vector<std::string>& texts) {
-    const absl::Time deadline = absl::Now() + kPatience;
+    const SteadyTime deadline = SteadyTime::Now() + kPatience;
     MutexLock lock(mutex_);
     size_t read = 0;
     while (true) {

@@ -14,8 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
+#include "common/steady_time.h"
 #include "recording_events.h"
 
 namespace baton::testing {
@@ -81,8 +80,8 @@ class PeerProcess {
 
   // The next line that starts with `prefix`, without it; earlier lines are dropped. "?" if none comes.
   std::string WaitForLine(std::string_view prefix) {
-    const absl::Time deadline = absl::Now() + kPatience;
-    while (absl::Now() < deadline) {
+    const SteadyTime deadline = SteadyTime::Now() + kPatience;
+    while (SteadyTime::Now() < deadline) {
       for (size_t end = text_.find('\n'); end != std::string::npos; end = text_.find('\n')) {
         const std::string line = text_.substr(0, end);
         text_.erase(0, end + 1);

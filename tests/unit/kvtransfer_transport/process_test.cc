@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/steady_time.h"
 #include "kvtransfer/ucx/ucx_transport.h"
 #include "peer_process.h"
 #include "recording_events.h"
@@ -260,9 +261,9 @@ TEST_P(ProcessTest, EndsInTimeWhateverThePeerDoes) {
     }
     transport_->Flush(peer_, 1, [](const absl::Status&) {});
     if (killed) child_->Kill();
-    const absl::Time start = absl::Now();
+    const SteadyTime start = SteadyTime::Now();
     transport_.reset();
-    EXPECT_LT(absl::Now() - start, absl::Seconds(15));
+    EXPECT_LT(SteadyTime::Now() - start, absl::Seconds(15));
   }
 }
 
@@ -362,7 +363,8 @@ TEST_P(ProcessTest, StrangersThatSayNothingDoNotKeepPeersOut) {
   }
   // They are dropped when their time is up; meanwhile peers are turned away and may try again.
   std::string answer;
-  for (const absl::Time deadline = absl::Now() + testing::kPatience; answer != "OK" && absl::Now() < deadline;) {
+  for (const SteadyTime deadline = SteadyTime::Now() + testing::kPatience;
+       answer != "OK" && SteadyTime::Now() < deadline;) {
     PeerProcess peer({"write", GetParam(), kSecret, transport_->address()});
     answer = peer.WaitForLine("connected ");
   }

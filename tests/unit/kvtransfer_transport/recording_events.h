@@ -9,9 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/mutex.h"
+#include "common/steady_time.h"
 #include "kvtransfer/transport.h"
 
 namespace baton::testing {
@@ -52,11 +52,11 @@ class RecordingEvents : public TransportEvents {
 
   // False if the condition, a function of this object's records, does not come true.
   bool WaitUntil(const std::function<bool()>& condition, absl::Duration patience = kPatience) const {
-    const absl::Time deadline = absl::Now() + patience;
+    const SteadyTime deadline = SteadyTime::Now() + patience;
     while (!condition()) {
       MutexLock lock(mutex_);
-      if (!changed_.WaitUntil(mutex_, std::min(deadline, absl::Now() + absl::Milliseconds(20))) &&
-          absl::Now() >= deadline) {
+      if (!changed_.WaitUntil(mutex_, std::min(deadline, SteadyTime::Now() + absl::Milliseconds(20))) &&
+          SteadyTime::Now() >= deadline) {
         return false;
       }
     }
@@ -116,10 +116,10 @@ class Waiting {
     };
   }
   bool Wait(absl::Duration patience = kPatience) {
-    const absl::Time deadline = absl::Now() + patience;
+    const SteadyTime deadline = SteadyTime::Now() + patience;
     MutexLock lock(mutex_);
     while (values_.empty()) {
-      if (!changed_.WaitUntil(mutex_, deadline) && values_.empty() && absl::Now() >= deadline) return false;
+      if (!changed_.WaitUntil(mutex_, deadline) && values_.empty() && SteadyTime::Now() >= deadline) return false;
     }
     return true;
   }

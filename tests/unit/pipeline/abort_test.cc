@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "common/steady_time.h"
 #include "pipeline.h"
 #include "tests/status_matchers.h"
 #include "tests/tiny_models.h"
@@ -27,9 +28,9 @@ NodeOptions ATokenAtATime() {
 }
 
 bool Becomes(const std::function<bool()>& condition) {
-  const absl::Time deadline = absl::Now() + kPatience;
+  const SteadyTime deadline = SteadyTime::Now() + kPatience;
   while (!condition()) {
-    if (absl::Now() > deadline) return false;
+    if (SteadyTime::Now() > deadline) return false;
     absl::SleepFor(absl::Milliseconds(1));
   }
   return true;

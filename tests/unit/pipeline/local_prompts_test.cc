@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "common/steady_time.h"
 #include "pipeline.h"
 #include "tests/status_matchers.h"
 
@@ -65,9 +66,9 @@ class Callers {
 };
 
 void WaitUntilQueued(DecodeNode& decode, int count) {
-  const absl::Time deadline = absl::Now() + absl::Seconds(60);
-  while (decode.receiver().load().queued < count && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
-  EXPECT_LT(absl::Now(), deadline) << "no reservations wait";
+  const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(60);
+  while (decode.receiver().load().queued < count && SteadyTime::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_LT(SteadyTime::Now(), deadline) << "no reservations wait";
 }
 
 TEST(LocalPromptsTest, APromptGetsASlotBeforeYoungerReservations) {
@@ -128,8 +129,8 @@ TEST(LocalPromptsTest, AReservationThatNeedsManyPagesIsNotPassedForEverByPrompts
   DecodeNode decode("decode", SmallPool());
   {
     const Callers local({.decode = {&decode}}, Unshared(kSmallTokens), kCallers, kEach);
-    const absl::Time deadline = absl::Now() + absl::Seconds(60);
-    while (local.done() < kCallers && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+    const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(60);
+    while (local.done() < kCallers && SteadyTime::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
     EXPECT_GE(local.done(), kCallers) << "no prompts are served";
     EXPECT_EQ(Serve({.prefill = &prefill, .decode = {&decode}}, Unshared(kLargeTokens)).error, "");
     EXPECT_LT(local.done(), kCallers * (kEach - 3)) << "it waited for nearly all of them";

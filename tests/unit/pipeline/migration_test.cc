@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "common/steady_time.h"
 #include "pipeline.h"
 #include "tests/status_matchers.h"
 
@@ -39,7 +40,7 @@ class Events {
     std::function<void()> event;
     {
       MutexLock lock(mutex_);
-      const absl::Time deadline = absl::Now() + kDeadline;
+      const SteadyTime deadline = SteadyTime::Now() + kDeadline;
       while (events_.empty()) {
         if (!posted_.WaitUntil(mutex_, deadline)) return false;
       }

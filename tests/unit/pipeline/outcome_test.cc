@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "common/mutex.h"
 #include "common/outcome_proto.h"
+#include "common/steady_time.h"
 #include "pipeline.h"
 #include "tests/metrics_page.h"
 #include "tests/status_matchers.h"
@@ -35,7 +36,7 @@ class OutcomeSink final : public EventSink<Event> {
 
   bool WaitForFirstToken() {
     MutexLock lock(mutex_);
-    const absl::Time deadline = absl::Now() + kOutcomePatience;
+    const SteadyTime deadline = SteadyTime::Now() + kOutcomePatience;
     while (!computed_ && changed_.WaitUntil(mutex_, deadline)) {
     }
     return computed_;
@@ -43,7 +44,7 @@ class OutcomeSink final : public EventSink<Event> {
   // kFinished if the stream ended otherwise.
   Outcome Wait() {
     MutexLock lock(mutex_);
-    const absl::Time deadline = absl::Now() + kOutcomePatience;
+    const SteadyTime deadline = SteadyTime::Now() + kOutcomePatience;
     while (!over_ && changed_.WaitUntil(mutex_, deadline)) {
     }
     EXPECT_TRUE(over_) << "no terminal event";
@@ -105,8 +106,9 @@ TEST_F(HandoffOutcomeTest, WhatTheRouterCancelledAtTheDecodeWorkerIsNoFailedTran
   ASSERT_TRUE(prefill_sink_->WaitForFirstToken());
   decode_->Cancel(attempt_.key, /*local=*/false);
   // Close is a command of the decode engine: the revocation is on its way once the attempt is gone there.
-  const absl::Time deadline = absl::Now() + kOutcomePatience;
-  while (decode_->receiver().load().revoking == 0 && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+  const SteadyTime deadline = SteadyTime::Now() + kOutcomePatience;
+  while (decode_->receiver().load().revoking == 0 && SteadyTime::Now() < deadline)
+    absl::SleepFor(absl::Milliseconds(1));
   prefill_.transport().ReleasePuts();
   const Outcome prefill = prefill_sink_->Wait();
   EXPECT_EQ(prefill.cause, Cause::kRevoked);

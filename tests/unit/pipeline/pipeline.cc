@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "common/steady_time.h"
 #include "tests/status_matchers.h"
 #include "tests/tiny_models.h"
 #include "worker/reports.h"
@@ -46,7 +47,7 @@ class Inbox {
   }
   // Null after the deadline.
   std::unique_ptr<Item> Take() {
-    const absl::Time deadline = absl::Now() + kDeadline;
+    const SteadyTime deadline = SteadyTime::Now() + kDeadline;
     MutexLock lock(mutex_);
     while (items_.empty()) {
       if (!arrived_.WaitUntil(mutex_, deadline)) return nullptr;
@@ -195,9 +196,9 @@ Node::Node(std::string name, const NodeOptions& options, int max_bypass)
 }
 
 bool Node::BecomesEmpty() {
-  const absl::Time deadline = absl::Now() + kDeadline;
+  const SteadyTime deadline = SteadyTime::Now() + kDeadline;
   while (pool_->counts().available() != pool_->pages_total()) {
-    if (absl::Now() > deadline) return false;
+    if (SteadyTime::Now() > deadline) return false;
     absl::SleepFor(absl::Milliseconds(5));
   }
   return true;

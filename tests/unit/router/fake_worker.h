@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "baton/v1/worker.grpc.pb.h"
 #include "common/grpc.h"
 #include "common/ids.h"
 #include "common/mutex.h"
+#include "common/steady_time.h"
 #include "text/assets/model_assets.h"
 
 namespace baton::router {
@@ -150,7 +150,7 @@ class FakeWorker : public v1::WorkerControl::CallbackService,
                                    static_cast<v1::DecodeWorker::CallbackService*>(this)});
     if (started.ok()) server_ = *std::move(started);
   }
-  ~FakeWorker() override { server_->Shutdown(absl::Now()); }
+  ~FakeWorker() override { server_->Shutdown(SteadyTime::Now()); }
 
   std::string address() const { return absl::StrCat("127.0.0.1:", server_->port()); }
   const std::string& id() const { return options_.id; }

@@ -11,13 +11,14 @@
 #include <vector>
 
 #include "common/outcome_proto.h"
+#include "common/steady_time.h"
 #include "fake_tokenizer.h"
 #include "router/request_machine.h"
 
 namespace baton::router {
 
 inline constexpr TokenId kEnd = 26;
-inline constexpr absl::Time kStart = absl::UnixEpoch();
+inline constexpr SteadyTime kStart;
 
 // Tokens 0 to 25 are the letters; then an end token and two halves of "é".
 inline FakeTokenizer Letters() {
@@ -227,7 +228,7 @@ class RequestMachineTest : public ::testing::Test {
   const FakeTokenizer tokenizer_ = Letters();
   RequestSpec spec_;
   RetryPolicy policy_;
-  absl::Time now_ = kStart;
+  SteadyTime now_ = kStart;
   std::unique_ptr<RequestMachine> machine_;
   std::vector<Action> actions_;
 

@@ -14,6 +14,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "baton/v1/inference.grpc.pb.h"
+#include "common/steady_time.h"
 #include "demo_assets.h"
 #include "fake_worker.h"
 #include "tests/metrics_page.h"
@@ -65,9 +66,9 @@ class RouterTest : public ::testing::Test {
   }
 
   static bool WaitFor(const std::function<bool()>& condition) {
-    const absl::Time deadline = absl::Now() + kPatience;
+    const SteadyTime deadline = SteadyTime::Now() + kPatience;
     while (!condition()) {
-      if (absl::Now() > deadline) return false;
+      if (SteadyTime::Now() > deadline) return false;
       absl::SleepFor(absl::Milliseconds(5));
     }
     return true;
@@ -415,13 +416,13 @@ TEST_F(RouterTest, DrainingRefusesNewRequestsAndLetsTheOthersFinish) {
     if (tokens < 3 || std::exchange(drained, true)) return;
     router_->StartDraining();
     EXPECT_EQ(Generate(Request(1)).status.error_code(), grpc::StatusCode::UNAVAILABLE);
-    EXPECT_FALSE(router_->WaitDrained(absl::Now()));
+    EXPECT_FALSE(router_->WaitDrained(SteadyTime::Now()));
     held->Send(FakeWorker::Tokens(3, 20));
     held->Send(FakeWorker::Finished());
     held->End();
   });
   ExpectCanned(answer, 20);
-  EXPECT_TRUE(router_->WaitDrained(absl::Now() + kPatience));
+  EXPECT_TRUE(router_->WaitDrained(SteadyTime::Now() + kPatience));
 }
 
 TEST_F(RouterTest, AStoppedRouterEndsWhatStillRuns) {

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/steady_time.h"
 #include "router/admission.h"
 #include "tests/status_matchers.h"
 
@@ -63,9 +64,9 @@ TEST(AdmissionTest, DrainingRefusesNewRequestsAndWaitsForTheOld) {
   ASSERT_OK(ticket);
   admission.StartDraining();
   EXPECT_TRUE(baton::testing::Fails(admission.Enter(), absl::StatusCode::kUnavailable, "draining"));
-  EXPECT_FALSE(admission.WaitIdle(absl::Now()));
+  EXPECT_FALSE(admission.WaitIdle(SteadyTime::Now()));
   std::thread leaver([&] { *ticket = {}; });
-  EXPECT_TRUE(admission.WaitIdle(absl::Now() + absl::Seconds(30)));
+  EXPECT_TRUE(admission.WaitIdle(SteadyTime::Now() + absl::Seconds(30)));
   leaver.join();
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/steady_time.h"
 #include "fake_tokenizer.h"
 #include "tests/status_matchers.h"
 
@@ -78,7 +79,7 @@ class WorkerTableTest : public ::testing::Test {
     return {};
   }
 
-  absl::Time now_ = absl::UnixEpoch();
+  SteadyTime now_;
   WorkerTable table_{{{"a:1", "b:2", "c:3", "d:4"}, kPeerTimeout, 0}};
 };
 

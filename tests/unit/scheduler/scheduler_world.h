@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "common/steady_time.h"
 #include "engine/kv/page_pool.h"
 #include "engine/model/model.h"
 #include "worker/admission/capacity_ledger.h"
@@ -137,7 +138,7 @@ class World {
   CapacityLedger ledger;
   FakeSender sender;
   FakeReceiver receiver;
-  absl::Time clock = absl::FromUnixSeconds(1000);
+  SteadyTime clock;
   std::deque<std::function<void()>> posted;
   std::unique_ptr<Scheduler> scheduler;
 };

@@ -2,7 +2,7 @@
 
 #include <thread>
 
-#include "absl/time/clock.h"
+#include "common/steady_time.h"
 #include "tests/status_matchers.h"
 
 namespace baton {
@@ -24,9 +24,9 @@ TEST(AttemptGate, ClosedLetsNobodyInAndWaitsForThoseInside) {
   ASSERT_OK_AND_ASSIGN(auto ticket, gate.Enter());
   gate.Close();
   EXPECT_TRUE(Fails(gate.Enter(), absl::StatusCode::kUnavailable, "drains"));
-  EXPECT_FALSE(gate.WaitEmpty(absl::Now() + absl::Milliseconds(20)));
+  EXPECT_FALSE(gate.WaitEmpty(SteadyTime::Now() + absl::Milliseconds(20)));
   std::thread leaver([&] { ticket.reset(); });
-  EXPECT_TRUE(gate.WaitEmpty(absl::Now() + absl::Seconds(10)));
+  EXPECT_TRUE(gate.WaitEmpty(SteadyTime::Now() + absl::Seconds(10)));
   leaver.join();
 }
 

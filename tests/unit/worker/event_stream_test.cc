@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "baton/v1/worker.grpc.pb.h"
 #include "common/grpc.h"
+#include "common/steady_time.h"
 #include "tests/status_matchers.h"
 
 namespace baton {
@@ -40,7 +40,7 @@ class StreamService final : public v1::WorkerControl::CallbackService {
 
   bool WaitOpened() {
     MutexLock lock(mutex_);
-    const absl::Time deadline = absl::Now() + absl::Seconds(10);
+    const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(10);
     while (stream_ == nullptr) {
       if (!opened_.WaitUntil(mutex_, deadline)) return false;
     }
@@ -48,7 +48,7 @@ class StreamService final : public v1::WorkerControl::CallbackService {
   }
   bool WaitCancelled() {
     MutexLock lock(mutex_);
-    const absl::Time deadline = absl::Now() + absl::Seconds(10);
+    const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(10);
     while (cancels_ == 0) {
       if (!opened_.WaitUntil(mutex_, deadline)) return false;
     }
