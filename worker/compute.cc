@@ -46,7 +46,7 @@ void Compute::Start(HandoffSender* sender, HandoffReceiver* receiver) {
                         [receiver] {
                           if (receiver != nullptr) receiver->Poke();
                         }});
-  thread_.Start(scheduler_.get());
+  thread_.Start([scheduler = scheduler_.get()] { return scheduler->Tick(); });
 }
 
 void Compute::Post(std::function<void(Scheduler&)> command) {

@@ -8,10 +8,10 @@
 
 namespace baton {
 
-void EngineThread::Start(Ticker* ticker) {
-  thread_ = std::thread([this, ticker] {
+void EngineThread::Start(std::function<bool()> tick) {
+  thread_ = std::thread([this, tick = std::move(tick)] {
     pthread_setname_np(pthread_self(), "engine");
-    Loop(ticker);
+    Loop(tick);
   });
 }
 
@@ -33,7 +33,7 @@ void EngineThread::Post(std::function<void()> command) {
   posted_.NotifyOne();
 }
 
-void EngineThread::Loop(Ticker* ticker) {
+void EngineThread::Loop(const std::function<bool()>& tick) {
   bool busy = false;
   for (;;) {
     std::deque<std::function<void()>> commands;
@@ -44,7 +44,7 @@ void EngineThread::Loop(Ticker* ticker) {
       commands.swap(commands_);
     }
     for (std::function<void()>& command : commands) command();
-    busy = ticker->Tick();
+    busy = tick();
   }
 }
 

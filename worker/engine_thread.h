@@ -1,6 +1,6 @@
-// The thread that computes. Everything behind a Ticker belongs to this thread; other threads use Post.
+// The thread that computes. Everything behind the tick belongs to this thread; other threads use Post.
 //
-// Each turn runs the posted commands, then one Tick. After a tick without work, the thread sleeps until the next
+// Each turn runs the posted commands, then one tick. After a tick without work, the thread sleeps until the next
 // command.
 #pragma once
 
@@ -13,20 +13,14 @@
 
 namespace baton {
 
-class Ticker {
- public:
-  virtual ~Ticker() = default;
-  // Does one step's worth of work. Returns false if nothing is left to do until another command comes.
-  virtual bool Tick() = 0;
-};
-
 class EngineThread {
  public:
   EngineThread() = default;
   ~EngineThread() { Stop(); }
 
-  // Uses `ticker` on the new thread until Stop returns.
-  void Start(Ticker* ticker);
+  // Calls `tick` on the new thread until Stop returns. `tick` does one step's worth of work and returns false if
+  // nothing is left to do until another command comes.
+  void Start(std::function<bool()> tick);
   // Runs what was posted before, then ends the thread. Later posts are dropped. Idempotent.
   void Stop();
 
@@ -35,7 +29,7 @@ class EngineThread {
   void Post(std::function<void()> command);
 
  private:
-  void Loop(Ticker* ticker);
+  void Loop(const std::function<bool()>& tick);
 
   Mutex mutex_;
   CondVar posted_;

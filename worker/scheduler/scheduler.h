@@ -30,7 +30,6 @@
 #include "engine/model/model.h"
 #include "kvtransfer/endpoints/endpoints.h"
 #include "worker/admission/capacity_ledger.h"
-#include "worker/engine_thread.h"
 #include "worker/load.h"
 #include "worker/metrics.h"
 #include "worker/schedule.h"
@@ -40,7 +39,7 @@
 
 namespace baton {
 
-class Scheduler final : public Ticker {
+class Scheduler {
  public:
   struct Parts {  // all outlive the scheduler
     Model* model = nullptr;
@@ -78,7 +77,8 @@ class Scheduler final : public Ticker {
   // Ends every attempt with DRAINING.
   void FailAll();
 
-  bool Tick() override;
+  // Does one step's worth of work. Returns false if nothing is left to do until the next call of another method.
+  bool Tick();
 
  private:
   // What is left of a job's own handoff when the job ends.
