@@ -117,6 +117,17 @@ std::string Health(const std::shared_ptr<grpc::Channel>& channel, std::string_vi
 constexpr char kServing[] = "\x08\x01";     // status: SERVING
 constexpr char kNotServing[] = "\x08\x02";  // status: NOT_SERVING
 
+TEST(GrpcDeadlineTest, IsATimeoutFromNowBetweenNothingAndAYear) {
+  const auto millis_left = [](absl::Duration timeout) {
+    const gpr_timespec deadline = GrpcDeadline(timeout);
+    EXPECT_EQ(deadline.clock_type, GPR_CLOCK_MONOTONIC);
+    return gpr_time_to_millis(gpr_time_sub(deadline, gpr_now(GPR_CLOCK_MONOTONIC)));
+  };
+  EXPECT_NEAR(millis_left(absl::Minutes(2)), 120'000, 30'000);
+  EXPECT_LE(millis_left(-absl::InfiniteDuration()), 0);
+  EXPECT_GT(gpr_time_sub(GrpcDeadline(absl::InfiniteDuration()), gpr_now(GPR_CLOCK_MONOTONIC)).tv_sec, 360 * 86'400);
+}
+
 TEST(GrpcStatusTest, EveryCodeAndMessageSurvivesBothWays) {
   EXPECT_OK(FromGrpc(ToGrpc(absl::OkStatus())));
   for (int code = 1; code <= 16; ++code) {
