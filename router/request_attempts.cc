@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/outcome_proto.h"
-#include "common/steady_time.h"
 #include "common/strings.h"
 #include "router/request_machine.h"
 

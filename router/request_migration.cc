@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "common/outcome_proto.h"
-#include "common/steady_time.h"
 #include "router/request_machine.h"
 
 namespace baton::router {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/steady_time.h"
 #include "router/request_machine.h"
 
 namespace baton::router {

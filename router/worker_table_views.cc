@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/steady_time.h"
 #include "router/worker_table.h"
 
 namespace baton::router {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "common/log.h"
-#include "common/steady_time.h"
 #include "worker/scheduler/scheduler.h"
 
 namespace baton {
