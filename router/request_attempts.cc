@@ -48,7 +48,7 @@ void RequestMachine::OnHandedOver(Attempt& attempt, const v1::HandedOver& handed
 
 void RequestMachine::OnWorkerFinished(SteadyTime now, const v1::WorkerFinished& finished) {
   if (state_ == State::kClosing) return AdvanceClosing(now);
-  worker_finished_ = finished;
+  open_.finished = finished;
   SendReady(now);  // the prefill call may still owe the first token
   CheckStranded(now);
 }
@@ -99,6 +99,8 @@ Outcome RequestMachine::OutcomeOfCall(Side side, const absl::Status& status) {
 void RequestMachine::OnEndedBy(SteadyTime now, Side side, const Outcome& outcome) {
   if (state_ == State::kClosing) return AdvanceClosing(now);
   if (side == Side::kPrefill && DecodeHasAll()) return;
+  // The prefill worker withdrew the handoff, and says why on its own call.
+  if (side == Side::kDecode && outcome.cause == Cause::kCancelled && open_.prefill == CallPhase::kOpen) return;
   if (NextStepAfter(outcome.cause) != NextStep::kFail) return EndAttempt(now, side, outcome);
   if (outcome.cause == Cause::kDeadlineExceeded) return OnDeadline(now);
   Fail(outcome.cause, absl::InvalidArgumentError(outcome.detail));
@@ -115,7 +117,8 @@ void RequestMachine::EndAttempt(SteadyTime now, Side reporter, Outcome outcome) 
   if (first_token_) paused_since_ = outcome.cause;
 
   early_.clear();
-  worker_finished_.reset();
+  migration_delay_ = absl::ZeroDuration();
+  avoid_successors_.clear();
   ++fruitless_;
   if (CountsAsAttempt(outcome.cause)) ++failures_;
   if (FindsNoRoom(outcome)) retry_after_ = outcome.retry_after;

@@ -192,6 +192,7 @@ class RequestMachine {
     CallPhase prefill = CallPhase::kNotOpened;
     Progress progress = Progress::kNone;
     bool draining = false;  // the decode worker drains
+    std::optional<v1::WorkerFinished> finished = {};  // what the worker said of the output's end
     v1::AttemptInfo info;
 
     bool started() const { return progress >= Progress::kStarted; }
@@ -279,7 +280,6 @@ class RequestMachine {
   std::vector<WorkerKey> avoid_successors_;
   absl::Duration migration_delay_ = absl::ZeroDuration();  // before the next try
   std::map<uint32_t, v1::TokenEvent> early_;  // by index: tokens whose predecessor has not come; under max_tokens
-  std::optional<v1::WorkerFinished> worker_finished_;
   std::vector<TokenId> output_;
 
   // Further attempts.

@@ -20,7 +20,7 @@ constexpr absl::Duration kMaxRetry = absl::Seconds(4);
 }  // namespace
 
 void RequestMachine::BeginMigration() {
-  if (state_ != State::kRunning || !open_.draining || successor_) return;
+  if (state_ != State::kRunning || !open_.draining || open_.finished || successor_) return;
   if (std::exchange(placing_successor_, true)) return;
   std::vector<WorkerKey> avoid = avoid_successors_;
   avoid.push_back(KeyOf(Side::kDecode));
@@ -73,7 +73,7 @@ void RequestMachine::OnSuccessorDecodeEvent(SteadyTime now, const v1::DecodeEven
       return;
     case v1::DecodeEvent::kFinished:
       next.decode = CallPhase::kEnded;
-      worker_finished_ = event.finished();
+      next.finished = event.finished();
       return SendReady(now);
     case v1::DecodeEvent::kFailed:
       next.decode = CallPhase::kEnded;
@@ -137,8 +137,6 @@ void RequestMachine::DropSuccessor(Outcome outcome) {
   if (!successor_) return;
   Close(*successor_);
   actions_.push_back(action::AttemptEnded{successor_->number, std::move(outcome), std::nullopt});
-  // What the successor's worker said of the output's end was for that attempt.
-  worker_finished_.reset();
   successor_.reset();
 }
 

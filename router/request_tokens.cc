@@ -43,10 +43,11 @@ void RequestMachine::SendReady(SteadyTime now) {
   }
   // The worker may end the output where the machine sees no end: the model's context is full.
   const bool has_tokens = output_.size() > open_.prior_tokens;
-  if (state_ == State::kRunning && worker_finished_ && early_.empty() && has_tokens) {
-    finish_.set_reason(worker_finished_->reason());
-    if (worker_finished_->has_stop_token_id()) finish_.set_stop_token_id(worker_finished_->stop_token_id());
-    EndOutput(text_.Flush(), worker_finished_->reason(), chunk);
+  const std::optional<v1::WorkerFinished>& finished = successor_ ? successor_->finished : open_.finished;
+  if (state_ == State::kRunning && finished && early_.empty() && has_tokens) {
+    finish_.set_reason(finished->reason());
+    if (finished->has_stop_token_id()) finish_.set_stop_token_id(finished->stop_token_id());
+    EndOutput(text_.Flush(), finished->reason(), chunk);
   }
   if (!chunk.token_ids().empty()) {
     if (!first_token_) first_token_ = last_token_ = now;

@@ -134,8 +134,8 @@ absl::Status WorkerHost::CreatePool(bool with_transport) {
   return WarmUp();
 }
 
-// Runs the largest possible step, so that its buffers exist, and repeats it for a while, so that code, threads and
-// CPU clocks are warm.
+// Runs the largest possible step for at most kWarmUp, so that the step's buffers exist and code, threads and CPU clocks
+// are warm.
 absl::Status WorkerHost::WarmUp() {
   const KvLayout& layout = pool_->layout();
   const int tokens = static_cast<int>(std::min<uint64_t>(

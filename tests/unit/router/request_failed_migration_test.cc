@@ -10,6 +10,17 @@
 namespace baton::router {
 namespace {
 
+TEST_F(RequestMigrationTest, AnOutputWhoseEndIsKnownIsNotMoved) {
+  BeginAccepted();
+  Decode(1, Started());
+  Decode(1, Tokens(1, {1}));
+  Decode(1, Draining());
+  PlaceMigrationNowhere();
+  Decode(1, DecodeFinished(v1::FINISH_REASON_LENGTH));
+  Wake();
+  EXPECT_EQ(Count<action::PlaceMigration>(), 1) << "the first token is still to come from the prefill worker";
+}
+
 TEST_F(RequestMigrationTest, AFailedMoveCostsNothingAndIsTriedAgain) {
   struct Case {
     const char* name;
@@ -38,6 +49,18 @@ TEST_F(RequestMigrationTest, AFailedMoveCostsNothingAndIsTriedAgain) {
     EXPECT_EQ(Text(), "abcdefghij");
     EXPECT_EQ(Count<action::Finish>(), 1);
   }
+}
+
+TEST_F(RequestMigrationTest, TheNextAttemptsMovesBeginAnew) {
+  BeginMigrating();
+  DecodeEnds(2, absl::UnavailableError("gone"));
+  DecodeEnds(1, absl::UnavailableError("gone"));
+  PlaceOn("p1", "d3");
+  Accept(3);
+  Decode(3, Draining());
+  EXPECT_EQ(Last<action::PlaceMigration>().avoid, (std::vector<WorkerKey>{{"d3", 1}}));
+  PlaceMigrationNowhere();
+  EXPECT_EQ(Last<action::WakeAfter>().delay, absl::Milliseconds(250));
 }
 
 TEST_F(RequestMigrationTest, OneMoveAtATime) {

@@ -34,6 +34,22 @@ TEST_F(RequestMachineTest, ADecodeWorkersDeathGoesOnFromTheOutputSoFar) {
   EXPECT_EQ(finish.attempts(1).decode_worker(), "d2");
 }
 
+// The prefill worker's own report may come later than what the decode worker heard of it.
+TEST_F(RequestMachineTest, AWithdrawnHandoffEndsWithThePrefillWorkersReason) {
+  BeginAccepted();
+  Decode(1, DecodeFailed(Cause::kCancelled));
+  EXPECT_EQ(Count<action::AttemptEnded>(), 0);
+  Prefill(1, PrefillFailed(Cause::kPreempted));
+  EXPECT_EQ(Last<action::AttemptEnded>().outcome.cause, Cause::kPreempted);
+}
+
+TEST_F(RequestMachineTest, AWithdrawnHandoffEndsWithTheLossOfThePrefillWorker) {
+  BeginAccepted();
+  Decode(1, DecodeFailed(Cause::kCancelled));
+  PrefillEnds(1, absl::UnavailableError("gone"));
+  EXPECT_EQ(Last<action::AttemptEnded>().outcome.cause, Cause::kPrefillLost);
+}
+
 TEST_F(RequestMachineTest, AnAttemptIsCancelledBeforeTheNextAndIgnoredAfter) {
   BeginAccepted();
   PrefillEnds(1, absl::UnavailableError("gone"));
