@@ -132,7 +132,8 @@ class Transport {
   // Closes the connection. OnPeerState(kRevoked) follows once that is proven; until then the peer is kGivenUp.
   virtual void Disconnect(PeerId peer) = 0;
 
-  // Returns the data path to a peer, for logs and usage reports: "ucx:shm", "ucx:tcp", "inproc". Empty if unknown.
+  // Returns the data path to a peer, for logs and usage reports: "ucx:shm", "ucx:tcp", "inproc". With RDMA, every
+  // transport that may carry the data: "ucx:dc_mlx5,tcp". Empty if unknown.
   virtual std::string PathName(PeerId peer) const = 0;
 
   // Runs `task` on the I/O thread after `delay`; never after the destructor.

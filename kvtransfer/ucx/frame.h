@@ -55,8 +55,10 @@ struct FrameHeader {
 static_assert(sizeof(FrameHeader) == 32 && std::is_trivially_copyable_v<FrameHeader>);
 
 inline constexpr uint32_t kFrameVersion = 2;
-// Largest payload: with the headers it fits UCX's segment (ucx_worker.cc). Over tcp larger frames are faster.
+// Largest payload: with the headers it fits a segment of tcp (network.h). Over tcp larger frames are faster.
 inline constexpr size_t kMaxPayloadBytes = 224 << 10;
+// A transport's messages hold at least this much payload, and so each frame but parts of messages and puts.
+inline constexpr size_t kMinPayloadBytes = 1024;
 inline constexpr size_t kMaxGoodbyeBytes = 512;
 
 // Returns nullopt if `bytes` is not a header of a known type.

@@ -81,7 +81,8 @@ bool PutQueue::PumpFront(Stream& stream, size_t& budget) {
 // Sends the next part of a piece. Returns false if the channel cannot take more now.
 bool PutQueue::PumpPiece(Stream& stream, Item& item, size_t& budget) {
   PutPiece& piece = item.piece;
-  const size_t bytes = std::min<size_t>({piece.bytes, budget, shm_.has_value() ? kMaxShmPutBytes : kMaxPayloadBytes});
+  const size_t bytes =
+      std::min<size_t>({piece.bytes, budget, shm_.has_value() ? kMaxShmPutBytes : channel_->max_payload_bytes()});
   if (bytes > 0) {
     if (shm_.has_value()) {
       shm_->Put(piece.remote_offset, piece.local, bytes);

@@ -8,8 +8,8 @@
 namespace baton {
 
 absl::StatusOr<std::unique_ptr<UcxChannel>> UcxChannel::Create(ucp_worker_h worker, const std::string& worker_address,
-                                                               uint64_t session) {
-  std::unique_ptr<UcxChannel> channel(new UcxChannel(session));
+                                                               uint64_t session, size_t max_payload_bytes) {
+  std::unique_ptr<UcxChannel> channel(new UcxChannel(session, max_payload_bytes));
   ucp_ep_params_t params{};
   params.field_mask =
       UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
@@ -44,7 +44,7 @@ void UcxChannel::SendMessage(std::string message) {
   const auto shared = std::make_shared<const std::string>(std::move(message));
   size_t offset = 0;
   do {
-    const size_t bytes = std::min(kMaxPayloadBytes, shared->size() - offset);
+    const size_t bytes = std::min(max_payload_bytes_, shared->size() - offset);
     Queue({.header = {.type = FrameType::kMessage, .a = shared->size(), .b = offset},
            .payload = shared,
            .offset = offset,

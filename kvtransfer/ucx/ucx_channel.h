@@ -1,4 +1,4 @@
-// Sends frames to one peer through a UCX endpoint over tcp, and reports when the connection is lost. I/O thread only.
+// Sends frames to one peer through a UCX endpoint, and reports when the connection is lost. I/O thread only.
 //
 // Frames leave in the order of the calls. UCX takes a frame at once or not at all; frames that it does not take wait
 // here until Pump. The reasons:
@@ -31,17 +31,19 @@ inline constexpr unsigned kFrameHandlerId = 1;  // UCX active message id of all 
 class UcxChannel {
  public:
   // Starts to connect to the worker at `worker_address`. Frames carry `session`.
+  // A frame has at most `max_payload_bytes` of payload, which UCX takes at once.
   static absl::StatusOr<std::unique_ptr<UcxChannel>> Create(ucp_worker_h worker, const std::string& worker_address,
-                                                            uint64_t session);
+                                                            uint64_t session, size_t max_payload_bytes);
   UcxChannel(const UcxChannel&) = delete;
   UcxChannel& operator=(const UcxChannel&) = delete;
 
   uint64_t session() const { return session_; }
+  size_t max_payload_bytes() const { return max_payload_bytes_; }
 
   void Send(FrameType type, std::string payload = "", uint64_t a = 0, uint64_t b = 0);
   // Sends `message` in as many frames as needed.
   void SendMessage(std::string message);
-  // Sends a put of at most kMaxPayloadBytes. Returns false if UCX does not take it now or other frames wait: retry
+  // Sends a put of at most max_payload_bytes(). Returns false if UCX does not take it now or other frames wait: retry
   // after Pump.
   bool SendPut(uint64_t stream, uint64_t offset, const std::byte* local, size_t bytes);
   // Sends a heartbeat unless frames wait: any frame proves that this process is alive.
@@ -74,7 +76,7 @@ class UcxChannel {
     size_t bytes = 0;
   };
 
-  explicit UcxChannel(uint64_t session) : session_(session) {}
+  UcxChannel(uint64_t session, size_t max_payload_bytes) : session_(session), max_payload_bytes_(max_payload_bytes) {}
 
   static void OnError(void* arg, ucp_ep_h endpoint, ucs_status_t status);
   static void OnClosed(void* request, ucs_status_t status, void* channel);
@@ -85,6 +87,7 @@ class UcxChannel {
   void Fail(ucs_status_t status);
 
   const uint64_t session_;
+  const size_t max_payload_bytes_;
   ucp_ep_h endpoint_ = nullptr;
   uint32_t next_sequence_ = 0;
   std::deque<Frame> waiting_;

@@ -35,8 +35,8 @@ absl::StatusOr<std::string> AdvertisedAddress(const TransportOptions& options, c
   return absl::StrCat(host, ":", bound.port());
 }
 
-// Returns the device of local_host, else of the listener; empty for all devices.
-absl::StatusOr<std::string> NetworkDevice(const TransportOptions& options, const IntroductionListener* listener) {
+// Returns the network interface of local_host, else of the listener; empty for all interfaces.
+absl::StatusOr<std::string> NetworkInterface(const TransportOptions& options, const IntroductionListener* listener) {
   if (!options.local_host.empty()) {
     const bool v6 = options.local_host.find(':') != std::string::npos;
     const std::string with_port = v6 ? absl::StrCat("[", options.local_host, "]:0") : options.local_host + ":0";
@@ -44,6 +44,20 @@ absl::StatusOr<std::string> NetworkDevice(const TransportOptions& options, const
     return DeviceOf(address);
   }
   return listener != nullptr ? DeviceOf(listener->bound()) : "";
+}
+
+absl::StatusOr<NetworkChoice> FindNetwork(const TransportOptions& options, const IntroductionListener* listener) {
+  ConfigureUcxLibrary();
+  NetworkWish wish{.tcp_only = options.path != "auto",
+                   .user_transports = UcxUserSetting("UCX_TLS"),
+                   .user_devices = UcxUserSetting("UCX_NET_DEVICES")};
+  BATON_ASSIGN_OR_RETURN(wish.interface, NetworkInterface(options, listener));
+  if (!wish.interface.empty()) wish.rdma_devices = RdmaDevicesOf(wish.interface);
+  BATON_ASSIGN_OR_RETURN(const std::vector<NetworkResource> found, FindNetworkResources());
+  BATON_ASSIGN_OR_RETURN(NetworkChoice network, ChooseNetwork(found, wish));
+  Log(LogLevel::kInfo, "handoff.network",
+      {{"transports", network.ToString()}, {"frame_bytes", network.max_payload_bytes}});
+  return network;
 }
 
 }  // namespace
@@ -58,9 +72,9 @@ absl::StatusOr<std::unique_ptr<UcxNode>> UcxNode::Create(const TransportOptions&
     BATON_ASSIGN_OR_RETURN(node->address_, AdvertisedAddress(options, node->listener_->bound()));
     BATON_RETURN_IF_ERROR(node->poller_.Add(node->listener_->fd(), Poller::Trigger::kEdge));
   }
-  BATON_ASSIGN_OR_RETURN(const std::string device, NetworkDevice(options, node->listener_.get()));
-  BATON_ASSIGN_OR_RETURN(node->outgoing_, UcxWorker::Create(device));
-  BATON_ASSIGN_OR_RETURN(node->incoming_, UcxWorker::Create(device));
+  BATON_ASSIGN_OR_RETURN(node->network_, FindNetwork(options, node->listener_.get()));
+  BATON_ASSIGN_OR_RETURN(node->outgoing_, UcxWorker::Create(node->network_));
+  BATON_ASSIGN_OR_RETURN(node->incoming_, UcxWorker::Create(node->network_));
   BATON_ASSIGN_OR_RETURN(node->worker_address_, node->incoming_->Address());
   BATON_RETURN_IF_ERROR(node->poller_.Add(node->wake_->fd(), Poller::Trigger::kLevel));
   BATON_RETURN_IF_ERROR(node->poller_.Add(node->outgoing_->event_fd(), Poller::Trigger::kLevel));
@@ -107,6 +121,7 @@ absl::Status UcxNode::Start(TransportEvents* events) {
       .region = region,
       .events = events,
       .identity = identity,
+      .network_path = "ucx:" + network_.transports,
       .watch = [this](int fd) { static_cast<void>(poller_.Add(fd, Poller::Trigger::kEdge).ok()); },
       .advance_after = [this](absl::Duration delay) { Post(delay, [] {}); },
       .set_path_name =
@@ -293,9 +308,9 @@ void UcxNode::LogRefused(const Pending& pending, const absl::Status& why) {
 
 void UcxNode::OnIntroduced(Pending pending, const Introduced& introduced) {
   absl::StatusOr<std::unique_ptr<UcxChannel>> channel =
-      introduced.worker_address == worker_address_
-          ? absl::InvalidArgumentError("a transport cannot connect to itself")
-          : UcxChannel::Create(outgoing_->handle(), introduced.worker_address, introduced.session);
+      introduced.worker_address == worker_address_ ? absl::InvalidArgumentError("a transport cannot connect to itself")
+                                                   : UcxChannel::Create(outgoing_->handle(), introduced.worker_address,
+                                                                        introduced.session, network_.max_payload_bytes);
   if (!channel.ok()) {
     if (pending.connected != nullptr) {
       pending.connected(channel.status());

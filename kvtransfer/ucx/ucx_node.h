@@ -26,6 +26,7 @@
 #include "kvtransfer/transport.h"
 #include "kvtransfer/ucx/event_fd.h"
 #include "kvtransfer/ucx/introduction.h"
+#include "kvtransfer/ucx/network.h"
 #include "kvtransfer/ucx/poller.h"
 #include "kvtransfer/ucx/shared_region.h"
 #include "kvtransfer/ucx/socket_address.h"
@@ -97,6 +98,7 @@ class UcxNode {
 
   const TransportOptions options_;
   std::string address_;
+  NetworkChoice network_;
   const std::shared_ptr<EventFd> wake_;
   const std::shared_ptr<TaskQueue> tasks_;  // shared with threads that resolve names
   Poller poller_;

@@ -133,7 +133,7 @@ void UcxPeer::OpenIfReady() {
   if (!ready_sent_ || !ready_received_) return;
   phase_ = Phase::kOpen;
   was_open_ = true;
-  context_->set_path_name(id_, puts_.uses_shared_memory() ? "ucx:shm" : "ucx:tcp");
+  context_->set_path_name(id_, puts_.uses_shared_memory() ? "ucx:shm" : context_->network_path);
   const ConnectDone done = std::exchange(connected_, nullptr);
   if (context_->events == nullptr) return;
   if (done != nullptr) {

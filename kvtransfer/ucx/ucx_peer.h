@@ -50,6 +50,7 @@ struct UcxPeerContext {
   const SharedRegion* region = nullptr;               // our region that peers write to; null: none
   TransportEvents* events = nullptr;                  // null while the transport is being destroyed
   Identity identity;                                  // of this process
+  std::string network_path;                           // PathName without shared memory
   std::function<void(int fd)> watch;                  // calls CheckProcess when `fd` is readable
   std::function<void(absl::Duration)> advance_after;  // calls Advance after a delay
   std::function<void(PeerId, std::string)> set_path_name;

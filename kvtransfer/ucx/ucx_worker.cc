@@ -3,7 +3,6 @@
 #include <ucs/config/global_opts.h>
 
 #include <cstdlib>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -14,51 +13,35 @@ extern "C" void ucs_debug_disable_signals(void);  // exported by libucs, but in 
 namespace baton {
 namespace {
 
-// Returns null if the user has not set the variable.
-const char* UserSetting(const char* variable) {
-  return std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing here changes the environment
-}
-
-// Changes process-wide settings that UCX applied when it was loaded. UCX's crash handlers would hide ours and the
-// sanitizers'. UCX's log goes to stdout and repeats errors that we report ourselves.
-void ConfigureLibrary() {
-  static const bool once = [] {
-    if (UserSetting("UCX_HANDLE_ERRORS") == nullptr) ucs_debug_disable_signals();
-    if (UserSetting("UCX_LOG_LEVEL") == nullptr) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
-    return true;
-  }();
-  static_cast<void>(once);
-}
-
 struct Setting {
   const char* name;
   const char* value;
 };
-// The code depends on these settings, which override the environment.
-constexpr Setting kSettings[] = {
-    {"TLS", "tcp"},
-    // A frame is one fragment (frame.h), which leaves at once. The receiver copies it once, into place.
-    {"TX_SEG_SIZE", "256k"},
-    {"RX_SEG_SIZE", "256k"},
-    // Otherwise connecting blocks the I/O thread, and UCX 1.13 aborts the process if the peer ends before the
-    // connection is up.
-    {"CONN_NB", "y"},
-    // Disables rendezvous, which would write into memory at times of UCX's choice.
-    {"RNDV_THRESH", "inf"},
-    {"ZCOPY_THRESH", "auto"},
-    {"PROTO_ENABLE", "n"},
-    {"MAX_RNDV_RAILS", "1"},
-    // Otherwise UCX wakes a thread of its own when data arrives at a worker that sends nothing, and that thread wakes
-    // ours.
-    {"ADAPTIVE_PROGRESS", "n"},
-    // We send our own heartbeats. A stopped peer on shared memory must find its connection when it returns.
-    {"KEEPALIVE_INTERVAL", "inf"},
-};
 
-absl::Status Configure(const std::string& device, ucp_config_t* config) {
-  std::vector<Setting> settings(std::begin(kSettings), std::end(kSettings));
-  const bool chosen_by_user = UserSetting("UCX_NET_DEVICES") != nullptr;
-  if (!device.empty() && !chosen_by_user) settings.push_back({"NET_DEVICES", device.c_str()});
+absl::Status Configure(const NetworkChoice& network, ucp_config_t* config) {
+  // A frame must leave at once, and UCX 1.13 needs a network card's answer to send memory that it does not copy.
+  const bool only_tcp = network.transports == "tcp";
+  // The code depends on these settings, which override the environment.
+  const Setting settings[] = {
+      {"TLS", network.transports.c_str()},
+      {"NET_DEVICES", network.devices.c_str()},
+      // A frame is one fragment (frame.h), which leaves at once. The receiver copies it once, into place.
+      {"TX_SEG_SIZE", kTcpSegment},
+      {"RX_SEG_SIZE", kTcpSegment},
+      {"ZCOPY_THRESH", only_tcp ? "auto" : "inf"},
+      // Otherwise connecting blocks the I/O thread, and UCX 1.13 aborts the process if the peer ends before the
+      // connection is up.
+      {"CONN_NB", "y"},
+      // Disables rendezvous, which would write into memory at times of UCX's choice.
+      {"RNDV_THRESH", "inf"},
+      {"PROTO_ENABLE", "n"},
+      {"MAX_RNDV_RAILS", "1"},
+      // Otherwise UCX wakes a thread of its own when data arrives at a worker that sends nothing, and that thread wakes
+      // ours.
+      {"ADAPTIVE_PROGRESS", "n"},
+      // We send our own heartbeats. A stopped peer on shared memory must find its connection when it returns.
+      {"KEEPALIVE_INTERVAL", "inf"},
+  };
   for (const Setting& setting : settings) {
     const ucs_status_t status = ucp_config_modify(config, setting.name, setting.value);
     if (status != UCS_OK) return UcxError(status, absl::StrCat("cannot set UCX's ", setting.name));
@@ -66,11 +49,11 @@ absl::Status Configure(const std::string& device, ucp_config_t* config) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ucp_context_h> CreateContext(const std::string& device) {
+absl::StatusOr<ucp_context_h> CreateContext(const NetworkChoice& network) {
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
   if (status != UCS_OK) return UcxError(status, "cannot read the UCX configuration");
-  if (absl::Status applied = Configure(device, config); !applied.ok()) {
+  if (absl::Status applied = Configure(network, config); !applied.ok()) {
     ucp_config_release(config);
     return applied;
   }
@@ -103,9 +86,25 @@ absl::Status UcxError(ucs_status_t status, const std::string& what) {
   }
 }
 
+// UCX's crash handlers would hide ours and the sanitizers'. UCX's log goes to stdout and repeats errors that we report
+// ourselves.
+void ConfigureUcxLibrary() {
+  static const bool once = [] {
+    if (UcxUserSetting("UCX_HANDLE_ERRORS").empty()) ucs_debug_disable_signals();
+    if (UcxUserSetting("UCX_LOG_LEVEL").empty()) ucs_global_opts_set_value("LOG_LEVEL", "fatal");
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+std::string UcxUserSetting(const char* variable) {
+  const char* const value = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe): nothing changes the environment
+  return value == nullptr ? "" : value;
+}
+
 bool UcxMayShareMemory() {
-  const char* const transports = UserSetting("UCX_TLS");
-  if (transports == nullptr) return true;
+  const std::string transports = UcxUserSetting("UCX_TLS");
+  if (transports.empty()) return true;
   for (const absl::string_view name : absl::StrSplit(transports, ',')) {
     for (const absl::string_view shared : {"all", "sm", "shm", "mm", "posix", "sysv"}) {
       if (name == shared) return true;
@@ -114,10 +113,9 @@ bool UcxMayShareMemory() {
   return false;
 }
 
-absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Create(const std::string& device) {
-  ConfigureLibrary();
+absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Create(const NetworkChoice& network) {
   std::unique_ptr<UcxWorker> worker(new UcxWorker);
-  BATON_ASSIGN_OR_RETURN(worker->context_, CreateContext(device));
+  BATON_ASSIGN_OR_RETURN(worker->context_, CreateContext(network));
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;

@@ -1,5 +1,5 @@
-// Owns a UCX context with one worker, for active messages over tcp. Not thread-safe: one thread creates it, then only
-// the I/O thread uses it.
+// Owns a UCX context with one worker, for active messages over the network. Not thread-safe: one thread creates it,
+// then only the I/O thread uses it.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -9,20 +9,26 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "kvtransfer/ucx/network.h"
 
 namespace baton {
 
 // Returns "<what>: <text of status>" with the matching code.
 absl::Status UcxError(ucs_status_t status, const std::string& what);
 
+// Changes process-wide settings that UCX applied when it was loaded. Idempotent; call before any other use of UCX.
+void ConfigureUcxLibrary();
+
+// The user's setting of UCX_TLS or UCX_NET_DEVICES; empty if it is not set.
+std::string UcxUserSetting(const char* variable);
+
 // Returns false if the environment's UCX_TLS names no shared-memory transport.
 bool UcxMayShareMemory();
 
 class UcxWorker {
  public:
-  // `device` is the network device of all sockets; empty: all devices. Hosts that cannot reach the device cannot
-  // connect.
-  static absl::StatusOr<std::unique_ptr<UcxWorker>> Create(const std::string& device);
+  // Hosts that cannot reach the devices of `network` cannot connect.
+  static absl::StatusOr<std::unique_ptr<UcxWorker>> Create(const NetworkChoice& network);
   ~UcxWorker();
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
