@@ -1,4 +1,4 @@
-// The bytes that one put moves, as pieces for a transport. Pure.
+// Cuts one put into pieces for a transport. Pure.
 #pragma once
 
 #include <cstdint>

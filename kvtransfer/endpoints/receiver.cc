@@ -1,8 +1,8 @@
 // The decode side: feeds handoff::Receiver with events of the transport and the worker, and carries out its actions.
 //
-// One mutex guards all state. The endpoint sends messages under the mutex, so that they leave in the machine's order.
-// It runs callbacks and gives pages back without the mutex, because both may call the endpoint. Lock order: this mutex,
-// the capacity's lock, the pool's lock.
+// `mutex_` guards all state. The endpoint sends messages under the mutex, so that messages leave in the machine's
+// order. Callbacks run and pages are released without the mutex, because both may call the endpoint. Lock order: this
+// mutex, the capacity's lock, the pool's lock.
 #include "kvtransfer/handoff/receiver.h"
 
 #include <cstddef>
@@ -63,7 +63,6 @@ class PoolPages final : public handoff::Admission {
     for (PageId page : pages) held_.at(page).front().SetQuarantined(quarantined);
   }
 
-  // Passes the pages on to the caller.
   std::vector<PageRef> Take(std::span<const PageId> pages) {
     std::vector<PageRef> refs;
     for (PageId page : pages) {
@@ -75,7 +74,7 @@ class PoolPages final : public handoff::Admission {
     return refs;
   }
 
-  // Returns the pages released since the last call. Destroy them without locks.
+  // Returns the pages released since the last call. The caller destroys the PageRefs without locks.
   std::vector<PageRef> TakeReleased() { return std::exchange(released_, {}); }
   std::vector<PageRef> TakeAll() {
     for (auto& [id, refs] : held_) {
@@ -126,7 +125,7 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
   }
 
   ~ReceiverEndpoint() override {
-    // Destroys the pages after the lock and before the members: a page that is given back may call Poke.
+    // Destroys the pages after the lock and before the members: the release of a page may call Poke.
     std::vector<PageRef> pages;
     MutexLock lock(mutex_);
     stopped_ = true;
@@ -156,12 +155,12 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
 
  private:
   struct Peer {
-    std::string worker_id;  // empty until a Hello that fits has come
+    std::string worker_id;  // empty until a fitting Hello has come
     uint64_t epoch = 0;
     PeerState state = PeerState::kAlive;
     bool greeted() const { return !worker_id.empty(); }
   };
-  // Work for after the lock.
+  // Work to do after the lock.
   struct Effects {
     std::vector<std::function<void()>> callbacks;
     std::vector<PageRef> released;
@@ -266,8 +265,8 @@ void ReceiverEndpoint::Greet(PeerId id, const handoff::Hello& hello, Effects* ef
   if (absl::Status fits = handoff::CheckPair(self_, hello); !fits.ok()) {
     return Refuse(id, hello, std::string(fits.message()), effects);
   }
-  // A worker has one connection to us. An older connection of the same process is lost. A connection of another process
-  // with this id belongs to a former process; if that process is alive, two workers share one id.
+  // A worker has one connection to this endpoint, so that an older connection of the same process is lost. A connection
+  // with this id and another epoch belongs to a former process. If that process is alive, two workers share one id.
   for (const auto& [other_id, other] : peers_) {
     if (other.worker_id != hello.worker_id) continue;
     if (other.epoch != hello.epoch && other.state == PeerState::kAlive) {
@@ -283,7 +282,7 @@ void ReceiverEndpoint::Greet(PeerId id, const handoff::Hello& hello, Effects* ef
   ApplyLocked(handoff::Receiver::PeerUp{id}, effects);
 }
 
-// The peer reads the reason and disconnects. Otherwise the timeout for Hello ends the connection.
+// The peer reads the reason and disconnects, or hello_timeout ends the connection.
 void ReceiverEndpoint::Refuse(PeerId id, const handoff::Hello& hello, const std::string& why, Effects* effects) {
   transport_->Send(id, handoff::Encode(handoff::Welcome{.error = why, .self = self_}));
   effects->callbacks.push_back(
@@ -307,7 +306,8 @@ void ReceiverEndpoint::OnPeerState(PeerId peer, PeerState state, const absl::Sta
 }
 
 bool ReceiverEndpoint::AllowWrite(PeerId peer, StreamId stream, uint64_t offset, uint64_t bytes) {
-  // A transport may cut a put anywhere, so that a piece need not be whole blocks. All its blocks must be granted.
+  // A transport may cut a put anywhere, so that a piece may hold parts of blocks. All blocks of the piece must be
+  // granted.
   const uint64_t block_bytes = layout_.block_bytes();
   const uint64_t blocks = uint64_t(layout_.layers) * pages_total_;
   if (bytes == 0 || offset >= blocks * block_bytes || bytes > blocks * block_bytes - offset) return false;

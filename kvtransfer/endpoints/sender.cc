@@ -1,7 +1,7 @@
 // The side that hands over: one handoff::Writer per handoff, one connection per decode worker.
 //
-// One mutex guards all state. The endpoint gives messages to the transport under the mutex, so that they leave in the
-// order of the machines. Callbacks run without the mutex, because a callback may call the endpoint.
+// `mutex_` guards all state. The endpoint sends messages under the mutex, so that messages leave in the machines'
+// order. Callbacks run without the mutex, because a callback may call the endpoint.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -62,7 +62,7 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
   using TargetKey = std::tuple<std::string, uint64_t, std::string>;  // worker_id, epoch, address
   using Callbacks = std::vector<std::function<void()>>;
 
-  // A connection to one target. Erased when the target is lost or given up; its handoffs keep the peer.
+  // A connection to one target. Erased when the target is lost or given up; the handoffs keep the PeerId.
   struct Connection {
     enum class State : uint8_t { kConnecting, kGreeting, kReady };
     State state = State::kConnecting;
@@ -86,14 +86,14 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
   };
   using Handoffs = absl::flat_hash_map<AttemptKey, std::unique_ptr<Handoff>>;
 
-  // Why the handoff cannot begin, if so.
+  // Returns why the handoff cannot begin; nullopt if the handoff can.
   std::optional<Outcome> Admit(const handoff::Reserve& reservation, const TargetKey& target)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Connect(const TargetKey& target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnConnected(const TargetKey& target, const absl::StatusOr<PeerId>& peer);
   void OnWelcome(Connections::iterator it, const handoff::Welcome& welcome, Callbacks* callbacks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // FAILED_PRECONDITION if the two do not fit together, UNAVAILABLE if another worker answers.
+  // FAILED_PRECONDITION: the workers do not fit. UNAVAILABLE: another worker answers.
   absl::Status CheckWelcome(const TargetKey& target, const handoff::Welcome& welcome) const;
   void OnFlushed(const AttemptKey& key, const absl::Status& status);
   Connections::iterator FindConnection(PeerId peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -145,7 +145,7 @@ void SenderEndpoint::Reserve(const AttemptKey& key, const HandoffTarget& target,
   if (it == connections_.end()) {
     Connect(target_key);
   } else if (it->second.state == Connection::State::kReady) {
-    Callbacks none;  // a start has no callbacks
+    Callbacks none;  // Start has no callbacks
     Tell(key, Writer::Start{}, &none);
   }
 }
@@ -154,7 +154,7 @@ std::optional<Outcome> SenderEndpoint::Admit(const handoff::Reserve& reservation
   if (reservation.tokens < 1) {
     return Outcome(Cause::kInternal, absl::StrCat(reservation.tokens, " tokens to hand over, expected at least 1"));
   }
-  // The transport would give up a peer for a message that is too long, and with the peer all its handoffs.
+  // A transport gives up the peer of a message that is too long, and with the peer all of the peer's handoffs.
   const size_t bytes = handoff::Encode(reservation).size();
   if (const size_t limit = transport_->max_message_bytes(); bytes > limit) {
     return Outcome(Cause::kTooLarge, absl::StrCat("the reservation of ", reservation.tokens, " tokens, with ",
@@ -162,8 +162,8 @@ std::optional<Outcome> SenderEndpoint::Admit(const handoff::Reserve& reservation
                                                   " bytes long, the limit is ", limit));
   }
   if (!seen_.Admit(reservation.key)) {
-    return Outcome(Cause::kRevoked,
-                   absl::StrCat("attempt ", reservation.key.ToString(), " or a later one was handed over before"));
+    return Outcome(Cause::kRevoked, absl::StrCat("attempt ", reservation.key.ToString(),
+                                                 " or a later attempt of the request was handed over before"));
   }
   const auto it = connections_.find(target);
   if (it != connections_.end() && it->second.silent) {
@@ -264,7 +264,7 @@ absl::Status SenderEndpoint::CheckWelcome(const TargetKey& target, const handoff
   BATON_RETURN_IF_ERROR(handoff::CheckPair(self_, welcome.self));
   if (welcome.self.worker_id != std::get<0>(target) || welcome.self.epoch != std::get<1>(target)) {
     return absl::UnavailableError(
-        absl::StrCat("at its address answers worker ", welcome.self.worker_id, ", epoch ", welcome.self.epoch));
+        absl::StrCat("worker ", welcome.self.worker_id, ", epoch ", welcome.self.epoch, " answers at this address"));
   }
   return absl::OkStatus();
 }

@@ -24,7 +24,8 @@ absl::Status Receiver::Open(const AttemptKey& key, absl::Time arrival) {
     return absl::ResourceExhaustedError(absl::StrCat(attempts_.size(), " attempts are open, the limit"));
   }
   if (!seen_.Admit(key)) {
-    return absl::FailedPreconditionError(absl::StrCat("attempt ", key.ToString(), " or a later one was open before"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("attempt ", key.ToString(), " or a later attempt of the request was open before"));
   }
   attempts_[key].arrival = arrival;
   return absl::OkStatus();
@@ -97,8 +98,8 @@ void Receiver::Receive(PeerId peer, const Reserve& reserve, Admission& admission
   const int64_t needed = PagesNeeded(reserve.tokens);
   if (needed > int64_t{config_.pages_total}) {
     return Refuse(it,
-                  Outcome(Cause::kTooLarge, absl::StrCat(reserve.tokens, " tokens need ", needed, " pages, there are ",
-                                                         config_.pages_total)),
+                  Outcome(Cause::kTooLarge, absl::StrCat(reserve.tokens, " tokens need ", needed,
+                                                         " pages, the pool has ", config_.pages_total)),
                   admission, out);
   }
   std::vector<PageHash> names = reserve.page_hashes;
@@ -159,14 +160,14 @@ void Receiver::Receive(PeerId peer, const Aborted& aborted, Admission& admission
 
 std::string Receiver::CommitError(const Attempt& attempt, const Commit& commit) const {
   if (commit.tokens != attempt.tokens) {
-    return absl::StrCat("Commit.tokens is ", commit.tokens, ", reserved were ", attempt.tokens);
+    return absl::StrCat("Commit.tokens is ", commit.tokens, ", the reservation is for ", attempt.tokens);
   }
   uint64_t sum = 0;
   for (int layer = 0; layer < config_.layers; ++layer) {
     for (const PageId page : attempt.wanted_pages()) sum += BlockTag(layer, page);
   }
   if (commit.tag != CommitTag(commit.key, commit.tokens, sum)) {
-    return "Commit.tag does not fit the grant: not every page was put, or not where it belongs";
+    return "Commit.tag does not fit the grant: a page was not put, or was put in the wrong place";
   }
   return "";
 }

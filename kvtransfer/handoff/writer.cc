@@ -22,8 +22,7 @@ std::vector<Writer::Action> Writer::On(const Event& event) {
 }
 
 std::optional<Message> Writer::AnswerToUnknown(const Message& message) {
-  // Nothing was put under a grant that no handoff saw, so this is a fence. All other answers are to messages we sent
-  // and need none.
+  // Nothing was put under a grant that no handoff saw, so Aborted is a fence. No other message needs an answer.
   if (const auto* granted = std::get_if<Granted>(&message)) return Aborted{granted->key, Cause::kCancelled};
   return std::nullopt;
 }
@@ -37,7 +36,7 @@ void Writer::Handle(const Start&, Actions* out) {
 void Writer::Handle(const Message& message, Actions* out) {
   std::visit(
       [&](const auto& m) {
-        // The other messages are the writer's own.
+        // Ignores messages that only a writer sends.
         if constexpr (requires { Receive(m, out); }) Receive(m, out);
       },
       message);
@@ -62,7 +61,7 @@ void Writer::Receive(const Granted& granted, Actions* out) {
   out->emplace_back(ReportGranted{});
 }
 
-// The puts are one-sided: nobody else keeps us from writing outside of the peer's pool.
+// Puts are one-sided: only this check keeps a put inside of the peer's pool.
 absl::Status Writer::CheckGrant(const Granted& granted) const {
   const size_t expected = (size_t(reservation_.tokens) + config_.page_tokens - 1) / config_.page_tokens;
   if (granted.pages.size() != expected) {
@@ -72,10 +71,10 @@ absl::Status Writer::CheckGrant(const Granted& granted) const {
   std::sort(sorted.begin(), sorted.end());
   if (ToIndex(sorted.back()) >= config_.peer_pages_total) {
     return absl::InternalError(
-        absl::StrCat("Granted.page_ids: page ", ToIndex(sorted.back()), ", the pool has ", config_.peer_pages_total));
+        absl::StrCat("Granted.page_ids: page ", ToIndex(sorted.back()), ", expected below ", config_.peer_pages_total));
   }
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
-    return absl::InternalError("Granted.page_ids: a page is named twice");
+    return absl::InternalError("Granted.page_ids: the same page twice");
   }
   for (size_t i = 0; i < granted.wanted.size(); ++i) {
     const int index = granted.wanted[i];
@@ -108,7 +107,6 @@ void Writer::Receive(const Revoke&, Actions* out) {
   } else {
     FlushAndAbort(Cause::kRevoked, out);
   }
-  // While committing, the answer to Commit is under way.
 }
 
 void Writer::FlushAndAbort(Cause cause, Actions* out) {
@@ -121,7 +119,7 @@ void Writer::FlushAndAbort(Cause cause, Actions* out) {
 }
 
 void Writer::Handle(const PutLayer& put, Actions* out) {
-  // What does not fit is left out: the tag of Commit will then tell the receiver.
+  // Ignores a layer that does not fit. The receiver then finds a wrong tag in Commit.
   const bool fits = put.layer >= 0 && put.layer < config_.layers && put.first_page >= 0 &&
                     put.sources.size() <= pages_.size() && size_t(put.first_page) <= pages_.size() - put.sources.size();
   if (state_ != State::kGranted || !fits) return;
@@ -150,7 +148,7 @@ void Writer::Handle(const CommitSequence& commit, Actions* out) {
 void Writer::Handle(const Abort& abort, Actions* out) {
   aborted_ = true;
   if (Waiting()) {
-    // Both withdraw the reservation; CancelReserve cannot say that the request is finished.
+    // CancelReserve cannot say that the request is finished.
     const bool finished = abort.cause == Cause::kFinished;
     out->emplace_back(Send{finished ? Message(Aborted{key(), abort.cause}) : Message(CancelReserve{key()})});
     End(Release{}, out);
@@ -197,7 +195,7 @@ void Writer::Handle(const FlushFailed& failed, Actions* out) {
 void Writer::Handle(const PeerGivenUp& given_up, Actions* out) {
   if (state_ == State::kGranted || state_ == State::kFlushing) {
     lost_ = std::string(given_up.why.message());
-    FlushAndAbort(Cause::kPeerLost, out);  // the flush fails, or nobody hears the fence
+    FlushAndAbort(Cause::kPeerLost, out);  // the flush fails, or the fence is lost
   } else {
     EndUnfinished(DecodeLost(given_up.why.message()), out);
   }

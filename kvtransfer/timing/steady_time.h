@@ -1,4 +1,4 @@
-// Time for deadlines: monotonic, untouched by steps of the wall clock.
+// Monotonic time for deadlines, independent of the wall clock's steps.
 #pragma once
 
 #include <chrono>

@@ -6,7 +6,7 @@
 namespace baton {
 namespace {
 
-// Longer delays would overflow the clock; nothing waits that long.
+// A longer delay could overflow the clock.
 constexpr absl::Duration kMaxDelay = absl::Hours(24 * 365);
 
 }  // namespace

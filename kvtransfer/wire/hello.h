@@ -1,4 +1,4 @@
-// How two workers introduce themselves, and whether they fit.
+// The messages with which two workers introduce themselves, and the check that the workers fit.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace baton::handoff {
 
 constexpr uint32_t kProtocolVersion = 3;  // HANDOFF_PROTOCOL_CURRENT
 
-// First message of the side that connected. What a peer says of itself is taken as it comes: CheckPair judges it.
+// First message of the side that connected. Decode does not check the values: CheckPair does.
 struct Hello {
   uint32_t protocol = kProtocolVersion;
   std::string worker_id;
@@ -22,7 +22,7 @@ struct Hello {
   uint32_t head_dim = 0;
   uint32_t page_tokens = 0;
   std::string dtype;
-  uint32_t pages_total = 0;  // of the sender's pool
+  uint32_t pages_total = 0;  // in the pool of the Hello's worker
 
   bool operator==(const Hello&) const = default;
 };
@@ -36,7 +36,8 @@ struct Welcome {
 
 void SetLayout(const KvLayout& layout, uint32_t pages_total, Hello* hello);
 
-// FAILED_PRECONDITION, naming the field and both values, unless pages of one are pages of the other.
+// FAILED_PRECONDITION, naming the field and both values, unless both workers have the same protocol, numerics and
+// pages.
 absl::Status CheckPair(const Hello& ours, const Hello& theirs);
 
 }  // namespace baton::handoff
