@@ -1,7 +1,7 @@
-// An Admission decides for a Receiver which reservations are granted, and owns the pages of the grants.
+// An Admission decides for a ReceiverMachine which reservations are granted, and owns the pages of the grants.
 //
-// A grant is a batch slot and pages. The Admission owns the pages until Release, or until Receiver::Received passes
-// the pages on. The attempt holds the slot until Leave.
+// A grant is a batch slot and pages. The Admission owns the pages until Release, or until ReceiverMachine::Received
+// passes the pages on. The attempt holds the slot until Leave.
 #pragma once
 
 #include <span>

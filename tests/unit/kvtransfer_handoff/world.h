@@ -30,8 +30,8 @@
 #include <utility>
 #include <vector>
 
-#include "kvtransfer/handoff/receiver.h"
-#include "kvtransfer/handoff/writer.h"
+#include "kvtransfer/handoff/receiver_machine.h"
+#include "kvtransfer/handoff/writer_machine.h"
 #include "model_pool.h"
 #include "mutation.h"
 
@@ -113,7 +113,7 @@ class World {
     }
   };
   struct Handoff {
-    Writer writer;
+    WriterMachine writer;
     bool put = false;
     bool commit_asked = false;
     bool source_released = false;   // by kReleaseSourceAtAbort
@@ -193,9 +193,9 @@ class World {
   void Act(const Step& step);
   void Start(int request);
   void EndAttempt(int request);
-  void TellWriter(int key, const Writer::Event& event);
-  void TellReceiver(const Receiver::Event& event);
-  void Do(const Receiver::Action& action);
+  void TellWriter(int key, const WriterMachine::Event& event);
+  void TellReceiver(const ReceiverMachine::Event& event);
+  void Do(const ReceiverMachine::Action& action);
   void SendToDecode(int key, const Message& message);
   void SendToPrefill(int key, const Message& message);
   void DeliverToDecode(int key);
@@ -230,7 +230,7 @@ class World {
   std::array<Attempt, kKeys> attempts_;
   Process prefill_ = Process::kUp;
   Process decode_ = Process::kUp;
-  Receiver receiver_;
+  ReceiverMachine receiver_;
   ModelPool pool_;
   std::array<Connection, kConnections> connections_;
   std::vector<PutInFlight> puts_;

@@ -48,9 +48,9 @@ bool World::SettleMessages(int key) {
   }
   if (!a.to_decode.empty() && DecodeUp()) {
     // Without the attempt decode refuses or ignores; a grant is not given back by CancelReserve.
-    const std::optional<Receiver::State> state = receiver_.state(KeyOfIndex(key));
+    const std::optional<ReceiverMachine::State> state = receiver_.state(KeyOfIndex(key));
     const bool ignored =
-        std::holds_alternative<CancelReserve>(a.to_decode.front()) && state != Receiver::State::kQueued;
+        std::holds_alternative<CancelReserve>(a.to_decode.front()) && state != ReceiverMachine::State::kQueued;
     if (!state || ignored) {
       DeliverToDecode(key);
       return true;

@@ -1,4 +1,4 @@
-// A Writer is the protocol of one handoff: a worker hands the KV pages of a sequence to a decode worker.
+// A WriterMachine is the protocol of one handoff: a worker hands the KV pages of a sequence to a decode worker.
 //
 // A pure state machine and a value: no clock, no thread, no I/O. The caller feeds events and carries out the returned
 // actions in their order. All transitions are in transitions.def:
@@ -39,7 +39,7 @@ struct WriterConfig {
   bool operator==(const WriterConfig&) const = default;
 };
 
-class Writer {
+class WriterMachine {
  public:
   // Events. Start is first and comes once.
   struct Start {};
@@ -94,7 +94,8 @@ class Writer {
   enum class State : uint8_t { kNew, kReserving, kQueued, kGranted, kFlushing, kFlushed, kCommitting, kEnded };
 
   // `reservation.tokens` is positive.
-  Writer(const WriterConfig& config, Reserve reservation) : config_(config), reservation_(std::move(reservation)) {}
+  WriterMachine(const WriterConfig& config, Reserve reservation)
+      : config_(config), reservation_(std::move(reservation)) {}
 
   std::vector<Action> On(const Event& event);
 
@@ -105,9 +106,9 @@ class Writer {
   State state() const { return state_; }
   bool ended() const { return state_ == State::kEnded; }
 
-  bool operator==(const Writer&) const = default;
+  bool operator==(const WriterMachine&) const = default;
   template <typename H>
-  friend H AbslHashValue(H h, const Writer& w) {
+  friend H AbslHashValue(H h, const WriterMachine& w) {
     return H::combine(std::move(h), w.reservation_.key, w.state_, w.pages_, w.wanted_, w.tags_, w.output_, w.next_,
                       w.abort_cause_, w.lost_, w.aborted_);
   }

@@ -1,5 +1,5 @@
-// A Receiver is the protocol of all handoffs to a decode worker: which attempts are open, and which peer may write
-// where.
+// A ReceiverMachine is the protocol of all handoffs to a decode worker: which attempts are open, and which peer may
+// write where.
 //
 // A pure state machine and a value: no clock, no thread, no I/O. The caller feeds events, carries out the returned
 // actions in their order, and lends the Admission. All transitions of an attempt are in transitions.def:
@@ -53,7 +53,7 @@ struct ReceiverConfig {
   bool operator==(const ReceiverConfig&) const = default;
 };
 
-class Receiver {
+class ReceiverMachine {
  public:
   // Events.
   struct Close {
@@ -107,7 +107,7 @@ class Receiver {
     bool operator==(const Counts&) const = default;
   };
 
-  explicit Receiver(const ReceiverConfig& config) : config_(config) {}
+  explicit ReceiverMachine(const ReceiverConfig& config) : config_(config) {}
 
   // Opens an attempt of a request that arrived at the router at `arrival`.
   // ALREADY_EXISTS: the attempt is open. FAILED_PRECONDITION: this or a later attempt of the request was open before.
@@ -122,9 +122,9 @@ class Receiver {
   Counts counts() const;
   std::optional<State> state(const AttemptKey& key) const;
 
-  bool operator==(const Receiver&) const = default;
+  bool operator==(const ReceiverMachine&) const = default;
   template <typename H>
-  friend H AbslHashValue(H h, const Receiver& r) {
+  friend H AbslHashValue(H h, const ReceiverMachine& r) {
     return H::combine(std::move(h), r.attempts_, r.silent_, r.seen_, r.draining_);
   }
 
