@@ -170,7 +170,7 @@ TEST(RequestSpecTest, ThePromptMustLeaveRoomForAToken) {
   ModelLimits small_pool = kLimits;
   small_pool.max_sequence_tokens = 50;
   EXPECT_TRUE(Fails(Check(Prompt(std::string(60, 'a')), small_pool), absl::StatusCode::kInvalidArgument,
-                    "fewer than 50 (what the workers' KV pages hold)"));
+                    "fewer than 50 (the capacity of the workers' KV pages)"));
   ModelLimits short_prompts = kLimits;
   short_prompts.max_prompt_tokens = 10;
   EXPECT_TRUE(Fails(Check(Prompt(std::string(11, 'a')), short_prompts), absl::StatusCode::kInvalidArgument,
