@@ -27,7 +27,7 @@ class EngineThread {
 
   // Uses `ticker` on the new thread until Stop returns.
   void Start(Ticker* ticker);
-  // Runs what was posted before, then ends the thread. Later posts are dropped. Idempotent.
+  // Runs the commands posted before, then ends the thread. Later commands are dropped. Idempotent.
   void Stop();
 
   // Runs `command` on the thread. Never blocks, and never refuses while the thread runs: the services bound the number

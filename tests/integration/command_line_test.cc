@@ -232,7 +232,7 @@ TEST_F(CommandLineTest, WorkersRefuseOptionsThatDoNotFit) {
 TEST_F(CommandLineTest, HelpShowsEachDefaultOnce) {
   const auto worker = Start(BinaryFolder() / "baton-decode", {"--help"});
   EXPECT_EQ(ExitCode(*worker), 0);
-  EXPECT_THAT(Output(), HasSubstr("name that clients ask for (default: that of the folder or file)\n"));
+  EXPECT_THAT(Output(), HasSubstr("name of the model for clients (default: the name of the folder or file)\n"));
   EXPECT_THAT(Output(), HasSubstr("(required)\n"));
   EXPECT_THAT(Output(), Not(HasSubstr("(default: none)")));
 }
