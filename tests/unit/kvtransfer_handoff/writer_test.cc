@@ -17,7 +17,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr AttemptKey kAttempt{.request = {1, 2}, .attempt = 3};
-constexpr WriterConfig kConfig{.layers = 2, .page_tokens = 4, .peer_pages_total = 100};
+const KvLayout kLayout(2, {.page_tokens = 4});
+const WriterConfig kConfig{.layout = &kLayout, .peer_pages_total = 100};
 constexpr int kTokens = 10;  // three pages
 
 // Names of actions, and of the messages sent, in order.

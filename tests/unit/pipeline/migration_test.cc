@@ -337,7 +337,7 @@ TEST(Migration, StaysWhenTheMoveIsGivenUpAtAnyPoint) {
 
 TEST(Migration, AWorkerThatDrainsOffersSequencesOnceTheyFillAPage) {
   DecodeNode node("a", TinyNode());
-  const int page_tokens = node.pool().layout().page_tokens;
+  const int page_tokens = node.pool().layout().page_tokens();
   node.StartDraining();
   Attempt attempt;
   attempt.key = {{7, 7}, 1};
