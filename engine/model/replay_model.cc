@@ -171,12 +171,8 @@ absl::StatusOr<std::unique_ptr<Model>> LoadReplayModel(const std::filesystem::pa
                                              block.bytes() / block.page_tokens, " bytes per layer, expected at least ",
                                              sizeof(Mark)));
   }
-  std::vector<KvBlock> blocks(options.kv_groups, block);
-  for (int group = 0; group < options.kv_groups; ++group) blocks[group].kv_heads += group;
-  std::vector<int> group_of_layer(config.layers);
-  for (int layer = 0; layer < config.layers; ++layer) group_of_layer[layer] = layer % options.kv_groups;
-  const KvLayout layout(std::move(blocks), group_of_layer);
-  return std::make_unique<ReplayModel>(std::move(config), layout, options);
+  const int layers = config.layers;
+  return std::make_unique<ReplayModel>(std::move(config), KvLayout(layers, block), options);
 }
 
 }  // namespace baton

@@ -24,7 +24,6 @@ struct ReplayOptions {
   double prefill_tokens_per_second = 10000;      // new tokens after a sequence's first add to the step's time
   int page_tokens = 16;
   std::optional<KvType> kv_dtype = {};  // default: bf16
-  int kv_groups = 1;                    // layer i is in group i % kv_groups; a group has one head more than the last
 };
 
 // Loads only the configuration of `path`, a model folder or GGUF file. Errors as Model::Load.

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <random>
@@ -42,24 +43,6 @@ void ExpectCounts(const PagePool& pool, uint32_t free, uint32_t used, uint32_t q
   EXPECT_EQ(counts.quarantined, quarantined);
   EXPECT_EQ(counts.cached, 0u);
   EXPECT_EQ(counts.total, free + used + quarantined);
-}
-
-TEST(KvLayoutTest, OffsetsTileThePoolLayerByLayer) {
-  const KvLayout layout = SmallLayout();
-  EXPECT_EQ(kBlock.head_bytes(), size_t{4} * 8 * 2);
-  EXPECT_EQ(layout.block_stride(), 4 * kBlock.head_bytes());
-  EXPECT_EQ(layout.page_bytes(), 3 * layout.block_stride());
-  size_t next = 0;
-  for (int layer = 0; layer < 3; ++layer) {
-    for (uint32_t page = 0; page < 5; ++page) {
-      EXPECT_EQ(layout.block_offset(layer, PageId{page}, 5), next);
-      next += layout.block_stride();
-    }
-  }
-  EXPECT_EQ(layout.pages_for(0), 0);
-  EXPECT_EQ(layout.pages_for(1), 1);
-  EXPECT_EQ(layout.pages_for(4), 1);
-  EXPECT_EQ(layout.pages_for(5), 2);
 }
 
 TEST(PagePoolTest, BlocksAreDisjointWritableMemoryInLayoutOrder) {
@@ -305,6 +288,22 @@ TEST(PagePoolTest, KnowsTheKindOfItsMemory) {
                        }));
   EXPECT_EQ(pool->memory_kind(), MemoryKind::kDevice);
   EXPECT_OK(pool->Prefault(1));
+}
+
+// A sequence can begin only where the pages of all groups are there.
+TEST(PagePoolTest, SharesAsManyPagesOfEachGroup) {
+  const auto pool = *PagePool::Create(KvLayout({kBlock, kBlock}, std::array{0, 1}), 8);
+  std::vector<PageHash> names;
+  ExtendPageHashes(PageHashRoot("m", "", ""), std::vector<TokenId>(8), 4, names, /*groups=*/2);
+  std::vector<PageRef> pages = *pool->Allocate(3);
+  for (size_t i = 0; i < pages.size(); ++i) {
+    pages[i] = pool->Publish(std::move(pages[i]), names[i], i == 0 ? nullptr : &pages[i - 1]);
+  }
+  EXPECT_EQ(pool->CountPublished(names), 2);
+  EXPECT_EQ(pool->Share(names).size(), 2u);
+  const SharedPages shared = *pool->AllocateShared(names, 4);
+  EXPECT_EQ(shared.cached, 2);
+  EXPECT_EQ(Ids(shared.pages), (std::vector<uint32_t>{0, 1, 3, 4}));
 }
 
 TEST(PagePoolTest, MemoryThatCannotBeHadIsAnError) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <variant>
 #include <vector>
@@ -95,6 +96,21 @@ TEST_F(WriterTest, PutsOnlyWantedPagesWhereTheGrantSays) {
   EXPECT_THAT(put.sources, ElementsAre(PageId{40}, PageId{42}));
   EXPECT_THAT(put.destinations, ElementsAre(PageId{7}, PageId{3}));
   EXPECT_THAT(PutLayer(1, 1, {PageId{41}}), IsEmpty()) << "nothing wanted";
+}
+
+TEST_F(WriterTest, PutsALayerIntoThePagesOfItsKvGroup) {
+  const KvLayout layout({{.page_tokens = 4}, {.page_tokens = 4}}, std::array{0, 1});
+  Writer writer({.layout = &layout, .peer_pages_total = 100}, {kAttempt, /*tokens=*/6, {}});
+  writer.On(Writer::Start{});
+  ASSERT_THAT(Names(writer.On(Message(Grant({7, 8, 3, 5}, {0, 2, 3})))), ElementsAre("granted"));
+  const auto put = [&](int layer) {
+    return std::get<Writer::Put>(
+        writer.On(Writer::PutLayer{layer, 0, {PageId{40}, PageId{41}, PageId{42}, PageId{43}}}).at(0));
+  };
+  EXPECT_THAT(put(0).sources, ElementsAre(PageId{40}, PageId{42}));
+  EXPECT_THAT(put(0).destinations, ElementsAre(PageId{7}, PageId{3}));
+  EXPECT_THAT(put(1).sources, ElementsAre(PageId{43}));
+  EXPECT_THAT(put(1).destinations, ElementsAre(PageId{5}));
 }
 
 TEST_F(WriterTest, PutsPagesOfALaterChunkWhereTheyBelong) {
