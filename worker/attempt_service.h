@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "common/grpc.h"
+#include "common/outcome_proto.h"
 #include "worker/event_stream.h"
-#include "worker/wire.h"
 
 namespace baton {
 

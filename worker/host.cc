@@ -139,9 +139,9 @@ absl::Status WorkerHost::CreatePool(bool with_transport) {
 // warm.
 absl::Status WorkerHost::WarmUp() {
   const KvLayout& layout = pool_->layout();
-  const int tokens = static_cast<int>(std::min<uint64_t>({static_cast<uint64_t>(options_.schedule.token_budget),
-                                                          static_cast<uint64_t>(model_->config().max_positions),
-                                                          uint64_t{pool_->pages_total()} * layout.page_tokens}));
+  const int tokens = static_cast<int>(std::min<uint64_t>(
+      {static_cast<uint64_t>(options_.schedule.token_budget), static_cast<uint64_t>(model_->config().max_positions),
+       uint64_t{pool_->pages_total()} / layout.groups() * layout.page_tokens()}));
   BATON_ASSIGN_OR_RETURN(const std::vector<PageRef> pages, pool_->Allocate(layout.pages_for(tokens)));
   std::vector<PageId> ids;
   ids.reserve(pages.size());
@@ -156,13 +156,15 @@ absl::Status WorkerHost::WarmUp() {
 }
 
 AttemptLimits WorkerHost::limits() const {
-  // A grant has one page more than the context, to grow into: no context can fill all pages of a decode worker.
-  const uint64_t pages = pool_->pages_total() - (role_ == v1::WORKER_ROLE_PREFILL ? 0 : 1);
+  // A grant has a page of each KV group more than the context, to grow into: no context can fill all pages of a decode
+  // worker.
+  const KvLayout& layout = pool_->layout();
+  const uint64_t rows = pool_->pages_total() / layout.groups() - (role_ == v1::WORKER_ROLE_PREFILL ? 0 : 1);
   return {.model = options_.model_name,
           .numerics_id = model_->numerics_id(),
           .vocab_size = model_->config().vocab_size,
           .max_context_tokens = model_->config().max_positions,
-          .pool_tokens = static_cast<int>(std::min<uint64_t>(pages * pool_->layout().page_tokens, INT32_MAX)),
+          .pool_tokens = static_cast<int>(std::min<uint64_t>(rows * layout.page_tokens(), INT32_MAX)),
           .prefix_cache = options_.prefix_cache == "on"};
 }
 
@@ -183,8 +185,10 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
   model.set_assets_fingerprint(assets_fingerprint_);
 
   v1::WorkerCapacity& capacity = *status.mutable_capacity();
-  capacity.set_pages_total(pool_->pages_total());
-  capacity.set_page_tokens(pool_->layout().page_tokens);
+  // The router counts the pages of all KV groups for the same tokens as one page.
+  const uint32_t groups = pool_->layout().groups();
+  capacity.set_pages_total(pool_->pages_total() / groups);
+  capacity.set_page_tokens(pool_->layout().page_tokens());
   capacity.set_max_sequences(options_.schedule.max_sequences);
   capacity.set_max_queue(options_.max_queue);
   capacity.set_token_budget(options_.schedule.token_budget);
@@ -195,9 +199,9 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
   load.set_waiting_requests(load_.waiting_requests);
   load.set_waiting_tokens(load_.waiting_tokens);
   load.set_running_sequences(load_.running_sequences);
-  load.set_pages_used(pages.used);
-  load.set_pages_cached(pages.cached);
-  load.set_pages_quarantined(pages.quarantined);
+  load.set_pages_used(pages.used / groups);
+  load.set_pages_cached(pages.cached / groups);
+  load.set_pages_quarantined(pages.quarantined / groups);
   load.set_prefill_tokens_per_second(load_.prefill_tokens_per_second);
   load.set_step_seconds(load_.step_seconds);
 

@@ -33,7 +33,7 @@ void Sequence::DropPages() {
 
 std::span<const PageHash> Sequence::page_names() {
   if (attempt_.page_hash_root.has_value()) {
-    ExtendPageHashes(*attempt_.page_hash_root, tokens_, pool_.layout().page_tokens, names_);
+    ExtendPageHashes(*attempt_.page_hash_root, tokens_, pool_.layout().page_tokens(), names_, pool_.layout().groups());
   }
   return names_;
 }
@@ -52,13 +52,13 @@ bool Sequence::HasPage(const NamedPage& page) {
 
 std::span<const PageHash> Sequence::sharable_names() {
   const std::span<const PageHash> names = page_names();
-  return names.first(std::min(names.size(), (tokens_.size() - 1) / pool_.layout().page_tokens));
+  return names.first(std::min<size_t>(names.size(), pool_.layout().full_pages(static_cast<int>(tokens_.size()) - 1)));
 }
 
 void Sequence::TakePages(SharedPages shared) {
   AddPages(std::move(shared.pages));
   published_ = shared.cached;
-  kv_tokens_ = cached_tokens_ = shared.cached * pool_.layout().page_tokens;
+  kv_tokens_ = cached_tokens_ = pool_.layout().tokens_in(shared.cached);
 }
 
 int Sequence::missing_pages() const {
@@ -72,11 +72,11 @@ void Sequence::TakeCached() {
     pages_[published_] = std::move(shared[published_]);
     page_ids_[published_] = pages_[published_].id();
   }
-  kv_tokens_ = cached_tokens_ = static_cast<int>(published_) * pool_.layout().page_tokens;
+  kv_tokens_ = cached_tokens_ = pool_.layout().tokens_in(static_cast<int>(published_));
 }
 
 void Sequence::Publish(bool replace) {
-  const size_t full = kv_tokens_ / pool_.layout().page_tokens;
+  const auto full = static_cast<size_t>(pool_.layout().full_pages(kv_tokens_));
   if (published_ >= full) return;
   const std::span<const PageHash> names = page_names();
   for (; published_ < std::min(full, names.size()); ++published_) {

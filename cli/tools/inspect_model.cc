@@ -57,7 +57,7 @@ absl::StatusOr<ModelReport> InspectModel(const std::filesystem::path& path) {
 }
 
 uint64_t KvBytesPerToken(const ModelConfig& config, KvType kv_dtype) {
-  return KvLayout{config.layers, config.kv_heads, config.head_dim, 1, kv_dtype}.page_bytes();
+  return KvLayout(config.layers, {config.kv_heads, config.head_dim, 1, kv_dtype}).row_bytes();
 }
 
 uint64_t TokensThatFit(const ModelReport& report, KvType kv_dtype, uint64_t memory_bytes) {

@@ -82,7 +82,7 @@ class EngineBench {
     const RowProducts products = CountProducts(model_.config());
     result.operations_per_second = 2 * sequences * (products.layers + products.head) / result.step_seconds;
     const KvLayout& layout = model_.kv_layout();
-    const double kv_bytes = static_cast<double>(layout.page_bytes()) / layout.page_tokens * sequences *
+    const double kv_bytes = static_cast<double>(layout.row_bytes()) / layout.page_tokens() * sequences *
                             (context + options_.output_tokens / 2.0);
     result.read_bytes_per_second = (static_cast<double>(model_.step_bytes()) + kv_bytes) / result.step_seconds;
     return result;

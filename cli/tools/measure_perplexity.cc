@@ -110,7 +110,7 @@ absl::StatusOr<Perplexity> MeasurePerplexity(const PerplexityOptions& options, c
   }
   result.perplexity = std::exp(sum / result.scored_tokens);
   result.weight_bytes = model->weight_bytes();
-  result.kv_bytes_per_token = layout.page_bytes() / layout.page_tokens;
+  result.kv_bytes_per_token = layout.row_bytes() / layout.page_tokens();
   result.numerics_id = model->numerics_id();
   return result;
 }

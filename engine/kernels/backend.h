@@ -67,12 +67,26 @@ class Activations {
   virtual int cols() const = 0;
 };
 
-// The rows of one sequence within a ragged batch.
+// The rows of one sequence within a ragged batch, and its page table in one KV group.
 struct SequenceRows {
   int first_row = 0;
   int rows = 0;
   int start_position = 0;         // position of first_row; the pages hold earlier positions
   std::span<const PageId> pages;  // at least start_position + rows tokens
+};
+
+// The step's rows in one KV group.
+struct GroupRows {
+  KvBlock block;
+  size_t block_stride = 0;                              // bytes from a page's block to the next page's
+  std::span<const SequenceRows> sequences = {};         // all rows, by sequence
+  std::span<const SequenceRows> wanted_sequences = {};  // the wanted rows, by sequence
+};
+
+// The KV of one layer: page p's block is at data + p * block_stride of the group.
+struct LayerKv {
+  int group = 0;
+  std::byte* data = nullptr;
 };
 
 // cos and sin by position and pair: [max_positions, head_dim / 2] each.
@@ -84,14 +98,12 @@ struct RopeTable {
 
 // The rows of a step, and what the kernels of every layer need to know of them.
 struct StepRows {
-  std::span<const TokenId> tokens = {};                 // [rows]
-  std::span<const int> positions = {};                  // [rows]
-  std::span<const SequenceRows> sequences = {};         // all rows, by sequence
-  std::span<const SequenceRows> wanted_sequences = {};  // the wanted rows, by sequence
-  std::span<const int> wanted_rows = {};                // [wanted]: row indices
-  std::span<const int> logit_rows = {};                 // indices into wanted_rows
+  std::span<const TokenId> tokens = {};   // [rows]
+  std::span<const int> positions = {};    // [rows]
+  std::span<const int> wanted_rows = {};  // [wanted]: row indices
+  std::span<const int> logit_rows = {};   // indices into wanted_rows
   int heads = 0;
-  const KvLayout* layout = nullptr;  // of the pages; set if the step has attention
+  std::span<const GroupRows> groups = {};  // empty if the step has no attention
 };
 
 // A row of logits to sample from. The row's parameters and history stay unchanged meanwhile.
@@ -155,11 +167,11 @@ class Backend {
   // Llama does.
   virtual void Rope(Activations& x, int first_col, int heads, const RotaryTable& table) = 0;
   // Rounds K and V of all rows to the KV dtype and writes them to their pages. K and V begin at columns k_col and v_col
-  // of qkv. `kv` is one layer of the pool: page p's block is at kv + p * layout->block_bytes().
-  virtual void WriteKv(const Activations& qkv, int k_col, int v_col, std::byte* kv) = 0;
+  // of qkv.
+  virtual void WriteKv(const Activations& qkv, int k_col, int v_col, LayerKv kv) = 0;
   // Causal attention of all or of the wanted rows over the pages, with K and V as rounded by WriteKv. The queries are
   // columns [0, heads * head_dim) of qkv. Splits are blocks of fixed size counted from position 0 and merged in order.
-  virtual void Attention(const Activations& qkv, RowSet rows, const std::byte* kv, Activations& out) = 0;
+  virtual void Attention(const Activations& qkv, RowSet rows, LayerKv kv, Activations& out) = 0;
   // out[i] = x[row first + i of `set`]. kLogits counts within the wanted rows.
   virtual void GatherRows(const Activations& x, RowSet set, int first, int count, Activations& out) = 0;
   // Samples a token from each row of `logits` from `first` on: the token and logprobs of Sampler, bit for bit.
@@ -170,7 +182,7 @@ class Backend {
   virtual void AddRmsNorm(Activations& x, const Activations& y, int rows, const WeightVector& weight, float eps,
                           Activations& out);
   // HeadNorm of q and k, Rope of q and k, then WriteKv. Columns of qkv: the heads of q, of k, of v.
-  virtual void RotateAndWriteKv(Activations& qkv, const HeadNorms& norms, const RotaryTable& table, std::byte* kv);
+  virtual void RotateAndWriteKv(Activations& qkv, const HeadNorms& norms, const RotaryTable& table, LayerKv kv);
 
   // Measures for about a second. Reads `weights`, packed by this backend, because read speed depends on where memory
   // lies.

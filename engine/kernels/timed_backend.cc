@@ -54,10 +54,10 @@ class TimedBackend final : public Backend {
   void Rope(Activations& x, int first_col, int heads, const RotaryTable& table) override {
     Timed(times_.element_wise, [&] { backend_->Rope(x, first_col, heads, table); });
   }
-  void WriteKv(const Activations& qkv, int k_col, int v_col, std::byte* kv) override {
+  void WriteKv(const Activations& qkv, int k_col, int v_col, LayerKv kv) override {
     Timed(times_.kv, [&] { backend_->WriteKv(qkv, k_col, v_col, kv); });
   }
-  void Attention(const Activations& qkv, RowSet rows, const std::byte* kv, Activations& out) override {
+  void Attention(const Activations& qkv, RowSet rows, LayerKv kv, Activations& out) override {
     Timed(times_.attention, [&] { backend_->Attention(qkv, rows, kv, out); });
   }
   void GatherRows(const Activations& x, RowSet set, int first, int count, Activations& out) override {
@@ -70,7 +70,7 @@ class TimedBackend final : public Backend {
                   Activations& out) override {
     Timed(times_.element_wise, [&] { backend_->AddRmsNorm(x, y, rows, weight, eps, out); });
   }
-  void RotateAndWriteKv(Activations& qkv, const HeadNorms& norms, const RotaryTable& table, std::byte* kv) override {
+  void RotateAndWriteKv(Activations& qkv, const HeadNorms& norms, const RotaryTable& table, LayerKv kv) override {
     Timed(times_.kv, [&] { backend_->RotateAndWriteKv(qkv, norms, table, kv); });
   }
 

@@ -35,21 +35,25 @@ PageHash PageHashRoot(std::string_view model, std::string_view adapter, std::str
 }
 
 void ExtendPageHashes(const PageHash& root, std::span<const TokenId> tokens, int page_tokens,
-                      std::vector<PageHash>& hashes) {
+                      std::vector<PageHash>& hashes, int groups) {
   assert(page_tokens > 0);
-  const size_t pages = tokens.size() / page_tokens;
+  const size_t pages = tokens.size() / page_tokens * groups;
   if (hashes.size() >= pages) return;
   hashes.reserve(pages);
   Sha256 hash;
   std::string content;
   while (hashes.size() < pages) {
-    const PageHash& previous = hashes.empty() ? root : hashes.back();
+    const PageHash& previous = hashes.empty() ? root : hashes[hashes.size() - groups];
     content.assign(previous.begin(), previous.end());
-    for (const TokenId token : tokens.subspan(hashes.size() * page_tokens, page_tokens)) {
+    for (const TokenId token : tokens.subspan(hashes.size() / groups * page_tokens, page_tokens)) {
       AppendLittleEndian(static_cast<uint32_t>(token), content);
     }
     hash.Add(content);
-    hashes.push_back(hash.Finish());
+    const PageHash first = hash.Finish();
+    for (int group = 0; group < groups; ++group) {
+      hashes.push_back(first);
+      hashes.back()[0] ^= static_cast<uint8_t>(group);
+    }
   }
 }
 

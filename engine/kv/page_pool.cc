@@ -28,20 +28,23 @@ absl::StatusOr<PoolMemory> AllocateHostMemory(size_t bytes) {
 }
 
 absl::Status CheckSize(const KvLayout& layout, uint32_t pages_total) {
-  if (layout.layers <= 0 || layout.kv_heads <= 0 || layout.head_dim <= 0 || layout.page_tokens <= 0) {
-    return absl::InvalidArgumentError(absl::StrCat("KV layout of ", layout.layers, " layers, ", layout.kv_heads,
-                                                   " heads, head_dim ", layout.head_dim, ", ", layout.page_tokens,
-                                                   " tokens per page: expected positive numbers"));
-  }
-  if (pages_total == 0) return absl::InvalidArgumentError("a page pool has 0 pages, expected at least one page");
-  size_t bytes = 2 * (layout.token_bytes() + layout.scale_bytes());
-  for (const size_t factor :
-       {size_t(layout.layers), size_t(layout.kv_heads), size_t(layout.page_tokens), size_t(pages_total)}) {
-    if (__builtin_mul_overflow(bytes, factor, &bytes)) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(pages_total, " KV pages take more bytes than a process can address"));
+  if (layout.layers() <= 0) return absl::InvalidArgumentError("KV layout of 0 layers, expected at least one layer");
+  for (int group = 0; group < layout.groups(); ++group) {
+    const KvBlock& block = layout.block(group);
+    if (block.kv_heads <= 0 || block.head_dim <= 0 || block.page_tokens <= 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("KV layout of ", layout.ToString(), ": expected positive numbers"));
+    }
+    size_t bytes = 2 * (block.token_bytes() + block.scale_bytes());
+    for (const size_t factor :
+         {size_t(layout.slots()), size_t(block.kv_heads), size_t(block.page_tokens), size_t(pages_total)}) {
+      if (__builtin_mul_overflow(bytes, factor, &bytes)) {
+        return absl::ResourceExhaustedError(
+            absl::StrCat(pages_total, " KV pages take more bytes than a process can address"));
+      }
     }
   }
+  if (pages_total == 0) return absl::InvalidArgumentError("a page pool has 0 pages, expected at least one page");
   return absl::OkStatus();
 }
 
@@ -132,7 +135,7 @@ absl::StatusOr<SharedPages> PagePool::AllocateShared(std::span<const PageHash> n
         absl::StrCat(others + spare, " KV pages requested, ", available, " of ", pages_total_, " available"));
   };
   if (others + spare > available) return too_few();  // too few even if all names are published: skip the lookup
-  const std::vector<PageId> run = index_.FindRun(names);
+  const std::vector<PageId> run = FindRun(names);
   for (const PageId page : run) available -= index_.IsEvictable(page) ? 1 : 0;
   others = count - static_cast<int64_t>(run.size());
   if (others + spare > available) return too_few();
@@ -147,7 +150,7 @@ absl::StatusOr<SharedPages> PagePool::AllocateShared(std::span<const PageHash> n
 // Starts where the last search ended. Takes a run of adjacent pages if there is one, else the next free pages.
 void PagePool::TakeFree(uint32_t count, std::vector<PageRef>& pages) {
   for (; free_ < count; ++free_) state_[ToIndex(*index_.Evict())] = kFree;
-  uint32_t page = FindRun(count);
+  uint32_t page = FindFreeRun(count);
   for (uint32_t taken = 0; taken < count; page = page + 1 == pages_total_ ? 0 : page + 1) {
     if (state_[page] != kFree) continue;
     state_[page] = kUsed;
@@ -158,7 +161,7 @@ void PagePool::TakeFree(uint32_t count, std::vector<PageRef>& pages) {
   next_ = page;
 }
 
-uint32_t PagePool::FindRun(uint32_t count) const {
+uint32_t PagePool::FindFreeRun(uint32_t count) const {
   const std::span<const uint8_t> state = state_;
   const auto search = [&](uint32_t begin, uint32_t end) {
     return std::search_n(state.begin() + begin, state.begin() + end, count, uint8_t{kFree}) - state.begin();
@@ -168,6 +171,12 @@ uint32_t PagePool::FindRun(uint32_t count) const {
   const uint32_t end = std::min(pages_total_ - count, next_) + count;
   if (const auto found = search(0, end); found != end) return found;
   return next_;
+}
+
+std::vector<PageId> PagePool::FindRun(std::span<const PageHash> names) const {
+  std::vector<PageId> run = index_.FindRun(names);
+  run.resize(run.size() / layout_.groups() * layout_.groups());
+  return run;
 }
 
 PageRef PagePool::Hold(PageId page) {
@@ -185,7 +194,7 @@ PageRef PagePool::HoldPublished(PageId page) {
 std::vector<PageRef> PagePool::Share(std::span<const PageHash> names) {
   std::vector<PageRef> pages;
   const MutexLock lock(mutex_);
-  for (const PageId page : index_.FindRun(names)) pages.push_back(HoldPublished(page));
+  for (const PageId page : FindRun(names)) pages.push_back(HoldPublished(page));
   return pages;
 }
 
@@ -212,7 +221,7 @@ bool PagePool::IsPublished(const PageHash& name) const {
 
 int PagePool::CountPublished(std::span<const PageHash> names) const {
   const MutexLock lock(mutex_);
-  return static_cast<int>(index_.FindRun(names).size());
+  return static_cast<int>(FindRun(names).size());
 }
 
 PageCounts PagePool::counts() const {

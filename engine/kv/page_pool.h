@@ -94,22 +94,23 @@ class PagePool {
   MemoryKind memory_kind() const { return memory_.kind; }
   std::byte* data() const { return static_cast<std::byte*>(memory_.data); }
   size_t bytes() const { return size_t(pages_total_) * layout_.page_bytes(); }
-  // The block of one layer of one page: layout().block_bytes() bytes.
+  // The block of one layer in a page of the layer's group: layout().block_stride() bytes.
   std::byte* block(int layer, PageId page) const { return data() + layout_.block_offset(layer, page, pages_total_); }
 
   // Takes `count` pages or none: RESOURCE_EXHAUSTED says how many are available. Prefers adjacent ids.
   absl::StatusOr<std::vector<PageRef>> Allocate(int count);
-  // Takes `count` pages or none. The first pages are the published pages of the longest run of `names`.
+  // Takes `count` pages or none. The first pages are the published pages of the longest run of `names` that has as many
+  // pages of each KV group.
   // RESOURCE_EXHAUSTED if fewer than `spare` pages would stay available; then no page changes its state.
   absl::StatusOr<SharedPages> AllocateShared(std::span<const PageHash> names, int count, int spare = 0);
 
-  // Holds the published pages of the longest run of `names`.
+  // Holds the published pages of the longest run of `names`; as many pages of each KV group.
   std::vector<PageRef> Share(std::span<const PageHash> names);
   // Publishes `page` under `name`; `parent` is the published page before it, if any. Returns `page`. If another page
   // already has this name, returns that page and frees `page`.
   PageRef Publish(PageRef page, const PageHash& name, const PageRef* parent);
   bool IsPublished(const PageHash& name) const;
-  // Length of the longest run of `names` that is published.
+  // Length of the longest run of `names` that is published; as many pages of each KV group.
   int CountPublished(std::span<const PageHash> names) const;
   // Returns all `pages` to the pool; calls on_free at most once.
   void Release(std::vector<PageRef> pages);
@@ -124,6 +125,7 @@ class PagePool {
  private:
   friend class PageRef;
   PagePool(const KvLayout& layout, uint32_t pages_total, PoolMemory memory);
+  std::vector<PageId> FindRun(std::span<const PageHash> names) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Return(PageId page);
   bool ReturnLocked(PageId page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // returns whether the page is available now
   PageRef Hold(PageId page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -131,7 +133,7 @@ class PagePool {
   void TakeFree(uint32_t count, std::vector<PageRef>& pages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Quarantine(PageId page, bool quarantined);
   // Returns the first of `count` >= 1 adjacent free pages. Without such a run, returns where to start collecting pages.
-  uint32_t FindRun(uint32_t count) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint32_t FindFreeRun(uint32_t count) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const KvLayout layout_;
   const uint32_t pages_total_;

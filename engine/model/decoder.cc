@@ -18,7 +18,7 @@ constexpr int kRowsStep = 64;
 Decoder::Decoder(ModelConfig config, KvLayout kv_layout, std::string numerics_id, std::unique_ptr<Backend> backend,
                  ModelWeights weights, TensorType weight_type)
     : config_(std::move(config)),
-      kv_layout_(kv_layout),
+      kv_layout_(std::move(kv_layout)),
       numerics_id_(std::move(numerics_id)),
       backend_(std::move(backend)),
       weights_(std::move(weights)),
@@ -49,12 +49,13 @@ absl::Status Decoder::Forward(std::span<const SequenceInput> batch, PagePool& po
   BATON_RETURN_IF_ERROR(Reserve(rows.rows()));
   Scratch& s = scratch_;
 
-  backend_->BeginStep(rows.ForBackend(config_.heads, kv_layout_));
+  const std::vector<GroupRows> groups = rows.ForBackend(kv_layout_);
+  backend_->BeginStep({rows.tokens, rows.positions, rows.wanted_rows, rows.logit_rows, config_.heads, groups});
   backend_->Embed(*weights_.embedding, *s.residual);
   backend_->RmsNorm(*s.residual, rows.rows(), *weights_.layers[0].attention_norm, config_.rms_norm_eps, *s.normed);
   for (int layer = 0; layer < config_.layers; ++layer) {
     const LayerWeights& weights = weights_.layers[layer];
-    std::byte* const kv = pool.block(layer, PageId{0});
+    const LayerKv kv = {kv_layout_.place(layer).group, pool.block(layer, PageId{0})};
     WriteLayerKv(weights, rows.rows(), kv);
     if (layer_done && !layer_done(layer))
       return absl::CancelledError(Concat("layer_done stopped the pass at layer ", layer));
@@ -75,7 +76,7 @@ absl::Status Decoder::Forward(std::span<const SequenceInput> batch, PagePool& po
 }
 
 // Writes K and V of all rows, from scratch_.normed, to the pages. Leaves the rotated q of all rows in scratch_.qkv.
-void Decoder::WriteLayerKv(const LayerWeights& weights, int rows, std::byte* kv) {
+void Decoder::WriteLayerKv(const LayerWeights& weights, int rows, LayerKv kv) {
   backend_->MatMul(*weights.qkv, *scratch_.normed, rows, *scratch_.qkv);
   backend_->RotateAndWriteKv(*scratch_.qkv, {weights.q_norm.get(), weights.k_norm.get(), config_.rms_norm_eps},
                              *weights_.rotary, kv);

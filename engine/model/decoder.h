@@ -51,7 +51,7 @@ class Decoder final : public Model {
 
  private:
   absl::Status Reserve(int rows);
-  void WriteLayerKv(const LayerWeights& weights, int rows, std::byte* kv);
+  void WriteLayerKv(const LayerWeights& weights, int rows, LayerKv kv);
   void FinishLayer(const LayerWeights& weights, const WeightVector& next_norm, const Activations& attention,
                    Activations& residual, int rows);
   void ReadOutput(std::span<const SequenceInput> batch, const RaggedBatch& rows, ForwardOutput& output);

@@ -26,8 +26,8 @@ std::string WeightsText(TensorType type, std::optional<TensorType> quantize) {
 // Example: "LlamaForCausalLM-0f3a...-bf16/kv-f32x16/avx2-1/tp1".
 std::string NumericsId(const ModelConfig& config, const std::string& weights, std::string_view fingerprint,
                        const KvLayout& layout, const Backend& backend) {
-  return Concat(config.architecture_name, "-", fingerprint, "-", weights, "/kv-", Name(layout.dtype), "x",
-                layout.page_tokens, "/", backend.family(), "-", backend.revision(), "/tp1");
+  return Concat(config.architecture_name, "-", fingerprint, "-", weights, "/kv-", Name(layout.dtype()), "x",
+                layout.page_tokens(), "/", backend.family(), "-", backend.revision(), "/tp1");
 }
 
 }  // namespace
@@ -51,8 +51,8 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(const std::filesystem::path& 
                          LoadWeights(config, checkpoint, options.quantize, *backend, options.progress));
 
   const KvType default_kv = weights.type == TensorType::kF32 ? KvType::kF32 : KvType::kBF16;
-  const KvLayout layout = {config.layers, config.kv_heads, config.head_dim, options.page_tokens,
-                           options.kv_dtype.value_or(default_kv)};
+  const KvLayout layout(config.layers,
+                        {config.kv_heads, config.head_dim, options.page_tokens, options.kv_dtype.value_or(default_kv)});
   std::string numerics_id =
       NumericsId(config, WeightsText(weights.type, options.quantize), fingerprint, layout, *backend);
   const TensorType weight_type = options.quantize.value_or(weights.type);

@@ -48,19 +48,32 @@ SequenceRows WantedOf(const SequenceRows& sequence, Want want) {
   return {sequence.first_row + skipped, count, sequence.start_position + skipped, sequence.pages};
 }
 
-void Append(const SequenceInput& input, RaggedBatch& rows) {
-  const SequenceRows sequence = {rows.rows(), static_cast<int>(input.tokens.size()), input.start_position, input.pages};
-  rows.sequences.push_back(sequence);
+// Returns the page table of `input` in `group`.
+std::span<const PageId> TableOf(const SequenceInput& input, const KvLayout& layout, int group, RaggedBatch& rows) {
+  if (layout.groups() == 1) return input.pages;
+  std::vector<PageId>& pages = rows.groups[group].pages;
+  const size_t begin = pages.size();
+  for (size_t i = group; i < input.pages.size(); i += layout.groups()) pages.push_back(input.pages[i]);
+  return std::span(pages).subspan(begin);
+}
+
+void Append(const SequenceInput& input, const KvLayout& layout, RaggedBatch& rows) {
+  SequenceRows sequence = {rows.rows(), static_cast<int>(input.tokens.size()), input.start_position, {}};
+  SequenceRows wanted;
+  for (int group = 0; group < layout.groups(); ++group) {
+    sequence.pages = TableOf(input, layout, group, rows);
+    rows.groups[group].sequences.push_back(sequence);
+    wanted = WantedOf(sequence, input.want);
+    if (wanted.rows > 0) rows.groups[group].wanted_sequences.push_back(wanted);
+  }
   rows.tokens.insert(rows.tokens.end(), input.tokens.begin(), input.tokens.end());
   for (int i = 0; i < sequence.rows; ++i) rows.positions.push_back(input.start_position + i);
 
-  const SequenceRows wanted = WantedOf(sequence, input.want);
   const bool sampled = input.want == Want::kToken;
   rows.outputs.push_back({rows.wanted(), sampled ? 0 : wanted.rows});
   if (wanted.rows == 0) return;
-  rows.wanted_sequences.push_back(wanted);
   if (sampled) {
-    rows.sampled_sequences.push_back(static_cast<int>(rows.sequences.size()) - 1);
+    rows.sampled_sequences.push_back(static_cast<int>(rows.sequences().size()) - 1);
     return;
   }
   std::vector<int>& of_kind = input.want == Want::kLastHidden ? rows.hidden_rows : rows.logit_rows;
@@ -71,6 +84,15 @@ void Append(const SequenceInput& input, RaggedBatch& rows) {
 }
 
 }  // namespace
+
+std::vector<GroupRows> RaggedBatch::ForBackend(const KvLayout& layout) const {
+  std::vector<GroupRows> rows;
+  for (int group = 0; group < layout.groups(); ++group) {
+    rows.push_back(
+        {layout.block(group), layout.block_stride(), groups[group].sequences, groups[group].wanted_sequences});
+  }
+  return rows;
+}
 
 absl::StatusOr<RaggedBatch> LayOutRows(std::span<const SequenceInput> batch, const ModelConfig& config,
                                        const KvLayout& layout, uint32_t pages_total) {
@@ -87,10 +109,17 @@ absl::StatusOr<RaggedBatch> LayOutRows(std::span<const SequenceInput> batch, con
   RaggedBatch rows;
   rows.tokens.reserve(rows_total);
   rows.positions.reserve(rows_total);
-  for (const SequenceInput& sequence : batch) Append(sequence, rows);
+  rows.groups.resize(layout.groups());
+  if (layout.groups() > 1) {
+    // The spans of SequenceRows stay valid, because no table grows.
+    size_t pages = 0;
+    for (const SequenceInput& sequence : batch) pages += sequence.pages.size();
+    for (RaggedBatch::Group& group : rows.groups) group.pages.reserve(pages / layout.groups() + batch.size());
+  }
+  for (const SequenceInput& sequence : batch) Append(sequence, layout, rows);
   for (const int sequence : rows.sampled_sequences) {
     rows.logit_rows.push_back(rows.wanted());
-    rows.wanted_rows.push_back(rows.sequences[sequence].first_row + rows.sequences[sequence].rows - 1);
+    rows.wanted_rows.push_back(rows.sequences()[sequence].first_row + rows.sequences()[sequence].rows - 1);
   }
   return rows;
 }

@@ -52,8 +52,8 @@ class ReplayModel final : public Model {
       : config_(std::move(config)),
         layout_(layout),
         options_(options),
-        numerics_id_(Concat("replay-2-", config_.architecture_name, "-", config_.vocab_size, "/kv-", Name(layout.dtype),
-                            "x", layout.page_tokens, "x", layout.page_bytes())) {}
+        numerics_id_(Concat("replay-2-", config_.architecture_name, "-", config_.vocab_size, "/kv-",
+                            Name(layout.dtype()), "x", layout.page_tokens(), "x", layout.page_bytes())) {}
 
   const ModelConfig& config() const override { return config_; }
   const KvLayout& kv_layout() const override { return layout_; }
@@ -76,7 +76,7 @@ class ReplayModel final : public Model {
     const absl::Time start = absl::Now();
     for (int layer = 0; layer < config_.layers; ++layer) {
       absl::SleepFor(start + (layer + 1) * layer_time - absl::Now());
-      for (const SequenceRows& sequence : rows.sequences) {
+      for (const SequenceRows& sequence : rows.groups[layout_.place(layer).group].sequences) {
         for (int i = 0; i < sequence.rows; ++i) {
           std::memcpy(Place(pool, layer, sequence, sequence.start_position + i), &states[sequence.first_row + i].last,
                       sizeof(Mark));
@@ -106,25 +106,26 @@ class ReplayModel final : public Model {
 
  private:
   std::byte* Place(PagePool& pool, int layer, const SequenceRows& sequence, int position) const {
-    const size_t slot_bytes = layout_.block_bytes() / layout_.page_tokens;
-    return pool.block(layer, sequence.pages[position / layout_.page_tokens]) +
-           position % layout_.page_tokens * slot_bytes;
+    const int page_tokens = layout_.page_tokens();
+    const size_t slot_bytes = layout_.block(layout_.place(layer).group).bytes() / page_tokens;
+    return pool.block(layer, sequence.pages[position / page_tokens]) + position % page_tokens * slot_bytes;
   }
-  Mark Read(PagePool& pool, int layer, const SequenceRows& sequence, int position) const {
+  Mark Read(PagePool& pool, int layer, const RaggedBatch& rows, size_t sequence, int position) const {
     Mark mark = 0;
-    std::memcpy(&mark, Place(pool, layer, sequence, position), sizeof(mark));
+    const SequenceRows& in_group = rows.groups[layout_.place(layer).group].sequences[sequence];
+    std::memcpy(&mark, Place(pool, layer, in_group, position), sizeof(mark));
     return mark;
   }
 
   // Returns the state before the sequence's first row, read from the pages.
-  absl::StatusOr<State> StateBefore(const SequenceRows& sequence, PagePool& pool) const {
+  absl::StatusOr<State> StateBefore(const RaggedBatch& rows, size_t sequence, PagePool& pool) const {
     State state;
-    const int end = sequence.start_position;
+    const int end = rows.sequences()[sequence].start_position;
     for (int position = 0; position < end; ++position) {
-      state.AddMark(Read(pool, (position + end) % config_.layers, sequence, position), position);
+      state.AddMark(Read(pool, (position + end) % config_.layers, rows, sequence, position), position);
     }
     for (int layer = 0; layer < config_.layers && end > 0; ++layer) {
-      if (Read(pool, layer, sequence, end - 1) == state.last) continue;
+      if (Read(pool, layer, rows, sequence, end - 1) == state.last) continue;
       return absl::InternalError(
           Concat("KV of position ", end - 1, " in layer ", layer, " belongs to another sequence than in other layers"));
     }
@@ -134,8 +135,9 @@ class ReplayModel final : public Model {
   // Returns the state after each row.
   absl::StatusOr<std::vector<State>> Compute(const RaggedBatch& rows, PagePool& pool) const {
     std::vector<State> states(rows.rows());
-    for (const SequenceRows& sequence : rows.sequences) {
-      BATON_ASSIGN_OR_RETURN(State state, StateBefore(sequence, pool));
+    for (size_t index = 0; index < rows.sequences().size(); ++index) {
+      const SequenceRows& sequence = rows.sequences()[index];
+      BATON_ASSIGN_OR_RETURN(State state, StateBefore(rows, index, pool));
       for (int i = 0; i < sequence.rows; ++i) {
         state.AddToken(rows.tokens[sequence.first_row + i], sequence.start_position + i);
         states[sequence.first_row + i] = state;
@@ -145,7 +147,7 @@ class ReplayModel final : public Model {
   }
 
   absl::Duration StepTime(const RaggedBatch& rows) const {
-    const auto extra_tokens = static_cast<double>(rows.rows() - static_cast<int>(rows.sequences.size()));
+    const auto extra_tokens = static_cast<double>(rows.rows() - static_cast<int>(rows.sequences().size()));
     return options_.step + absl::Seconds(extra_tokens / options_.prefill_tokens_per_second);
   }
 
@@ -162,14 +164,15 @@ absl::StatusOr<std::unique_ptr<Model>> LoadReplayModel(const std::filesystem::pa
                                                        const ReplayOptions& options) {
   BATON_ASSIGN_OR_RETURN(const ModelText config_json, LoadConfigJson(path));
   BATON_ASSIGN_OR_RETURN(ModelConfig config, ParseModelConfig(config_json.text, config_json.origin));
-  const KvLayout layout = {config.layers, config.kv_heads, config.head_dim, options.page_tokens,
-                           options.kv_dtype.value_or(KvType::kBF16)};
-  if (layout.block_bytes() / layout.page_tokens < sizeof(Mark)) {
+  const KvBlock block = {config.kv_heads, config.head_dim, options.page_tokens,
+                         options.kv_dtype.value_or(KvType::kBF16)};
+  if (block.bytes() / block.page_tokens < sizeof(Mark)) {
     return absl::InvalidArgumentError(Concat(config_json.origin, ": a token's KV has ",
-                                             layout.block_bytes() / layout.page_tokens,
-                                             " bytes per layer, expected at least ", sizeof(Mark)));
+                                             block.bytes() / block.page_tokens, " bytes per layer, expected at least ",
+                                             sizeof(Mark)));
   }
-  return std::make_unique<ReplayModel>(std::move(config), layout, options);
+  const int layers = config.layers;
+  return std::make_unique<ReplayModel>(std::move(config), KvLayout(layers, block), options);
 }
 
 }  // namespace baton

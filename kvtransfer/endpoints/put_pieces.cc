@@ -7,7 +7,7 @@ namespace baton {
 std::vector<PutPiece> PiecesOf(const handoff::WriterMachine::Put& put, const PagePool& pool,
                                uint32_t peer_pages_total) {
   const KvLayout& layout = pool.layout();
-  const uint64_t block_bytes = layout.block_bytes();
+  const uint64_t block_bytes = layout.block(layout.place(put.layer).group).bytes();
   std::vector<PutPiece> pieces;
   for (size_t i = 0; i < put.sources.size(); ++i) {
     const std::byte* local = pool.block(put.layer, put.sources[i]);

@@ -100,10 +100,7 @@ class PoolPages final : public handoff::Admission {
 };
 
 handoff::ReceiverConfig MachineConfig(const ReceiverOptions& options, const PagePool& pool) {
-  return {.layers = pool.layout().layers,
-          .page_tokens = pool.layout().page_tokens,
-          .pages_total = pool.pages_total(),
-          .max_attempts = options.max_attempts};
+  return {.layout = &pool.layout(), .pages_total = pool.pages_total(), .max_attempts = options.max_attempts};
 }
 
 class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
@@ -121,7 +118,8 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
     self_.worker_id = identity.worker_id;
     self_.epoch = identity.epoch;
     self_.numerics_id = identity.numerics_id;
-    handoff::SetLayout(layout_, pages_total_, &self_);
+    self_.layout = layout_.ToString();
+    self_.pages_total = pages_total_;
   }
 
   ~ReceiverEndpoint() override {
@@ -214,7 +212,7 @@ void ReceiverEndpoint::Carry(handoff::ReceiverMachine::Action action, Effects* e
         .key = received->key,
         .pages = pages_.Take(received->pages),
         .tokens = received->tokens,
-        .cached_tokens = received->cached_pages * layout_.page_tokens,
+        .cached_tokens = layout_.tokens_in(received->cached_pages),
         .output = std::move(received->output),
     });
     effects->callbacks.push_back([this, sequence] { events_.on_received(std::move(*sequence)); });
@@ -309,12 +307,12 @@ void ReceiverEndpoint::OnPeerState(PeerId peer, PeerState state, const absl::Sta
 bool ReceiverEndpoint::AllowWrite(PeerId peer, StreamId stream, uint64_t offset, uint64_t bytes) {
   // A transport may cut a put anywhere, so that a piece may hold parts of blocks. All blocks of the piece must be
   // granted.
-  const uint64_t block_bytes = layout_.block_bytes();
-  const uint64_t blocks = uint64_t(layout_.layers) * pages_total_;
+  const uint64_t block_bytes = layout_.block_stride();
+  const uint64_t blocks = uint64_t(layout_.slots()) * pages_total_;
   if (bytes == 0 || offset >= blocks * block_bytes || bytes > blocks * block_bytes - offset) return false;
   const uint64_t first = offset / block_bytes;
   const uint64_t last = (offset + bytes - 1) / block_bytes;
-  if (first / pages_total_ != last / pages_total_) return false;  // the piece spans two layers
+  if (first / pages_total_ != last / pages_total_) return false;  // the piece spans two slots
   MutexLock lock(mutex_);
   return machine_.MayWrite(peer, stream, uint32_t(first % pages_total_), uint32_t(last - first + 1));
 }

@@ -43,7 +43,8 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
     self_.worker_id = identity.worker_id;
     self_.epoch = identity.epoch;
     self_.numerics_id = identity.numerics_id;
-    handoff::SetLayout(pool->layout(), pool->pages_total(), &self_);
+    self_.layout = pool->layout().ToString();
+    self_.pages_total = pool->pages_total();
   }
 
   void Reserve(const AttemptKey& key, const HandoffTarget& target, int tokens, std::vector<PageHash> hashes,
@@ -375,10 +376,9 @@ void SenderEndpoint::Tell(const AttemptKey& key, const Machine::Event& event, Ca
     const Connection& connection = connections_.at(handoff.target);
     handoff.peer = connection.peer;
     handoff.peer_pages_total = connection.peer_pages_total;
-    handoff.writer.emplace(handoff::WriterConfig{.layers = pool_->layout().layers,
-                                                 .page_tokens = pool_->layout().page_tokens,
-                                                 .peer_pages_total = connection.peer_pages_total},
-                           std::move(handoff.reservation));
+    handoff.writer.emplace(
+        handoff::WriterConfig{.layout = &pool_->layout(), .peer_pages_total = connection.peer_pages_total},
+        std::move(handoff.reservation));
   }
   if (!handoff.writer) return;
   for (const Machine::Action& action : handoff.writer->On(event)) Carry(handoff, action, callbacks);
@@ -415,7 +415,8 @@ void SenderEndpoint::Carry(Handoff& handoff, const Machine::Action& action, Call
 
 void SenderEndpoint::Put(Handoff& handoff, const Machine::Put& put) {
   handoff.first_put = std::min(handoff.first_put, SteadyClock::now());
-  handoff.bytes += put.sources.size() * pool_->layout().block_bytes();
+  const KvLayout& layout = pool_->layout();
+  handoff.bytes += put.sources.size() * layout.block(layout.place(put.layer).group).bytes();
   transport_->Put(handoff.peer, handoff::StreamOf(handoff.writer->key()),
                   PiecesOf(put, *pool_, handoff.peer_pages_total));
 }

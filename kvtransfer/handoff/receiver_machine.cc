@@ -103,7 +103,7 @@ void ReceiverMachine::Receive(PeerId peer, const Reserve& reserve, Admission& ad
                   admission, out);
   }
   std::vector<PageHash> names = reserve.page_hashes;
-  const size_t full_pages = size_t(reserve.tokens) / size_t(config_.page_tokens);
+  const auto full_pages = static_cast<size_t>(config_.layout->full_pages(reserve.tokens));
   if (names.size() > full_pages) names.resize(full_pages);
   const absl::Status waits = admission.Enqueue(
       {.key = it->first, .arrival = it->second.arrival, .pages = int(needed), .names = std::move(names)});
@@ -162,9 +162,13 @@ std::string ReceiverMachine::CommitError(const Attempt& attempt, const Commit& c
   if (commit.tokens != attempt.tokens) {
     return absl::StrCat("Commit.tokens is ", commit.tokens, ", the reservation is for ", attempt.tokens);
   }
+  const std::span<const PageId> wanted = WantedPages(attempt);
+  const KvLayout& layout = *config_.layout;
   uint64_t sum = 0;
-  for (int layer = 0; layer < config_.layers; ++layer) {
-    for (const PageId page : attempt.wanted_pages()) sum += BlockTag(layer, page);
+  for (int layer = 0; layer < layout.layers(); ++layer) {
+    for (size_t i = layout.place(layer).group; i < wanted.size(); i += layout.groups()) {
+      sum += BlockTag(layer, wanted[i]);
+    }
   }
   if (commit.tag != CommitTag(commit.key, commit.tokens, sum)) {
     return "Commit.tag does not fit the grant: a page was not put, or was put in the wrong place";
@@ -252,11 +256,13 @@ void ReceiverMachine::Grant(Attempts::iterator it, GrantedPages granted, Admissi
   attempt.state = State::kGranted;
   streams_[StreamOf(it->first)] = it->first;
   attempt.granted = std::move(granted);
-  attempt.writable.assign(attempt.wanted_pages().begin(), attempt.wanted_pages().end());
+  const std::span<const PageId> wanted = WantedPages(attempt);
+  attempt.writable.assign(wanted.begin(), wanted.end());
   std::sort(attempt.writable.begin(), attempt.writable.end());
   // The decision may be older than the writer's silence.
   if (Silent(attempt.peer)) admission.SetQuarantined(attempt.own_pages(), true);
-  Granted message{it->first, {attempt.granted.pages.begin(), attempt.granted.pages.end() - 1}, {}};
+  Granted message{
+      it->first, {attempt.granted.pages.begin(), attempt.granted.pages.end() - config_.layout->groups()}, {}};
   for (int i = attempt.granted.cached; i < int(message.pages.size()); ++i) message.wanted.push_back(i);
   out->emplace_back(Send{attempt.peer, std::move(message)});
 }

@@ -18,8 +18,8 @@
 // A grant may begin with published pages of the prompt's prefix. The writer does not write shared pages, and shared
 // pages are never in quarantine. The receiver releases shared pages as soon as an attempt is revoking.
 //
-// A reservation is a claim on the prompt's pages, one page to grow into, and a batch slot. After each event the
-// receiver carries out the Admission's decisions. A granted or received attempt holds its slot.
+// A reservation is a claim on the prompt's pages, a page of each KV group to grow into, and a batch slot. After each
+// event the receiver carries out the Admission's decisions. A granted or received attempt holds its slot.
 #pragma once
 
 #include <cstddef>
@@ -36,6 +36,7 @@
 #include "absl/time/time.h"
 #include "common/ids.h"
 #include "common/outcome.h"
+#include "engine/kv/layout.h"
 #include "engine/types.h"
 #include "kvtransfer/handoff/admission.h"
 #include "kvtransfer/handoff/messages.h"
@@ -45,8 +46,7 @@
 namespace baton::handoff {
 
 struct ReceiverConfig {
-  int layers = 0;
-  int page_tokens = 0;
+  const KvLayout* layout = nullptr;  // outlives the machine
   uint32_t pages_total = 0;
   int max_attempts = 0;  // in all states together
 
@@ -80,7 +80,7 @@ class ReceiverMachine {
     PeerId peer{};
     Message message;
   };
-  struct Received {  // the caller owns the pages now; the last page is for growth
+  struct Received {  // the caller owns the pages now; the last page of each KV group is for growth
     AttemptKey key;
     std::vector<PageId> pages;
     int tokens = 0;
@@ -135,12 +135,11 @@ class ReceiverMachine {
     absl::Time arrival;
     PeerId peer{};                 // from queued on
     int tokens = 0;                // from queued on
-    GrantedPages granted;          // while granted or revoking; the last page is for growth
-    std::vector<PageId> writable;  // wanted_pages(), sorted
+    GrantedPages granted;          // while granted or revoking; the last page of each KV group is for growth
+    std::vector<PageId> writable;  // WantedPages(), sorted
 
-    // Returns the pages that are not shared: the writer's pages and the page for growth.
+    // Returns the pages that are not shared: the writer's pages and the pages for growth.
     std::span<const PageId> own_pages() const { return std::span(granted.pages).subspan(granted.cached); }
-    std::span<const PageId> wanted_pages() const { return own_pages().first(own_pages().size() - 1); }
     bool operator==(const Attempt&) const = default;
     template <typename H>
     friend H AbslHashValue(H h, const Attempt& a) {
@@ -176,10 +175,14 @@ class ReceiverMachine {
   // Frees the slot and the shared pages of a granted attempt. Shared pages need no fence: no writer writes to them.
   static void StartRevoking(Attempts::iterator it, Admission& admission);
   bool Silent(PeerId peer) const;
-  bool Holds(const Attempt& a) const { return a.state == State::kGranted || a.state == State::kRevoking; }
-  int64_t PagesNeeded(int tokens) const {
-    return (int64_t{tokens} + config_.page_tokens - 1) / config_.page_tokens + 1;
+  // The pages that the writer writes.
+  std::span<const PageId> WantedPages(const Attempt& attempt) const {
+    return attempt.own_pages().first(attempt.own_pages().size() - config_.layout->groups());
   }
+  int64_t PagesNeeded(int tokens) const {
+    return ((int64_t{tokens} - 1) / config_.layout->page_tokens() + 2) * config_.layout->groups();
+  }
+  bool Holds(const Attempt& a) const { return a.state == State::kGranted || a.state == State::kRevoking; }
   // Returns why `commit` does not fit the grant; empty if the Commit fits.
   std::string CommitError(const Attempt& attempt, const Commit& commit) const;
 

@@ -63,7 +63,7 @@ void WriterMachine::Receive(const Granted& granted, Actions* out) {
 
 // Puts are one-sided: only this check keeps a put inside of the peer's pool.
 absl::Status WriterMachine::CheckGrant(const Granted& granted) const {
-  const size_t expected = (size_t(reservation_.tokens) + config_.page_tokens - 1) / config_.page_tokens;
+  const auto expected = static_cast<size_t>(config_.layout->pages_for(reservation_.tokens));
   if (granted.pages.size() != expected) {
     return absl::InternalError(absl::StrCat("Granted.page_ids: ", granted.pages.size(), " pages, expected ", expected));
   }
@@ -120,13 +120,16 @@ void WriterMachine::FlushAndAbort(Cause cause, Actions* out) {
 
 void WriterMachine::Handle(const PutLayer& put, Actions* out) {
   // Ignores a layer that does not fit. The receiver then finds a wrong tag in Commit.
-  const bool fits = put.layer >= 0 && put.layer < config_.layers && put.first_page >= 0 &&
+  const bool fits = put.layer >= 0 && put.layer < config_.layout->layers() && put.first_page >= 0 &&
                     put.sources.size() <= pages_.size() && size_t(put.first_page) <= pages_.size() - put.sources.size();
   if (state_ != State::kGranted || !fits) return;
+  const KvLayout& layout = *config_.layout;
+  const int group = layout.place(put.layer).group;
   Put action{put.layer, {}, {}};
   const int end = put.first_page + int(put.sources.size());
   for (auto it = std::lower_bound(wanted_.begin(), wanted_.end(), put.first_page); it != wanted_.end() && *it < end;
        ++it) {
+    if (*it % layout.groups() != group) continue;
     action.sources.push_back(put.sources[size_t(*it - put.first_page)]);
     action.destinations.push_back(pages_[size_t(*it)]);
     tags_ += BlockTag(put.layer, pages_[size_t(*it)]);

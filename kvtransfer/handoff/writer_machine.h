@@ -26,15 +26,15 @@
 #include "absl/status/status.h"
 #include "common/ids.h"
 #include "common/outcome.h"
+#include "engine/kv/layout.h"
 #include "engine/types.h"
 #include "kvtransfer/handoff/messages.h"
 
 namespace baton::handoff {
 
 struct WriterConfig {
-  int layers = 0;
-  int page_tokens = 0;
-  uint32_t peer_pages_total = 0;  // bound of the page ids in a grant
+  const KvLayout* layout = nullptr;  // outlives the machine
+  uint32_t peer_pages_total = 0;     // bound of the page ids in a grant
 
   bool operator==(const WriterConfig&) const = default;
 };
@@ -43,7 +43,8 @@ class WriterMachine {
  public:
   // Events. Start is first and comes once.
   struct Start {};
-  struct PutLayer {  // layer `layer` of the prompt's pages from `first_page` on is complete in `sources`
+  struct PutLayer {  // `layer` is complete in its group's pages among `sources`: the prompt's pages from `first_page`
+                     // on
     int layer = 0;
     int first_page = 0;
     std::vector<PageId> sources;

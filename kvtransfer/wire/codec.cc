@@ -36,13 +36,8 @@ v1::Hello ToProto(const Hello& hello) {
   proto.set_worker_id(hello.worker_id);
   proto.set_epoch(hello.epoch);
   proto.set_numerics_id(hello.numerics_id);
-  v1::KvLayoutInfo& layout = *proto.mutable_layout();
-  layout.set_layers(hello.layers);
-  layout.set_kv_heads(hello.kv_heads);
-  layout.set_head_dim(hello.head_dim);
-  layout.set_page_tokens(hello.page_tokens);
-  layout.set_dtype(hello.dtype);
-  layout.set_pages_total(hello.pages_total);
+  proto.set_layout(hello.layout);
+  proto.set_pages_total(hello.pages_total);
   return proto;
 }
 
@@ -117,18 +112,14 @@ absl::StatusOr<int> TokensFromProto(const char* field, uint32_t tokens) {
 absl::StatusOr<Hello> FromProto(const v1::Hello& proto) {
   BATON_RETURN_IF_ERROR(CheckLength("hello.worker_id", proto.worker_id(), kMaxNameBytes));
   BATON_RETURN_IF_ERROR(CheckLength("hello.numerics_id", proto.numerics_id(), kMaxNameBytes));
-  BATON_RETURN_IF_ERROR(CheckLength("hello.layout.dtype", proto.layout().dtype(), kMaxNameBytes));
+  BATON_RETURN_IF_ERROR(CheckLength("hello.layout", proto.layout(), kMaxTextBytes));
   Hello hello;
   hello.protocol = proto.protocol();
   hello.worker_id = proto.worker_id();
   hello.epoch = proto.epoch();
   hello.numerics_id = proto.numerics_id();
-  hello.layers = proto.layout().layers();
-  hello.kv_heads = proto.layout().kv_heads();
-  hello.head_dim = proto.layout().head_dim();
-  hello.page_tokens = proto.layout().page_tokens();
-  hello.dtype = proto.layout().dtype();
-  hello.pages_total = proto.layout().pages_total();
+  hello.layout = proto.layout();
+  hello.pages_total = proto.pages_total();
   return hello;
 }
 

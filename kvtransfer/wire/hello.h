@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "engine/kv/layout.h"
 
 namespace baton::handoff {
 
@@ -17,11 +16,7 @@ struct Hello {
   std::string worker_id;
   uint64_t epoch = 0;
   std::string numerics_id;
-  uint32_t layers = 0;
-  uint32_t kv_heads = 0;
-  uint32_t head_dim = 0;
-  uint32_t page_tokens = 0;
-  std::string dtype;
+  std::string layout;        // KvLayout::ToString
   uint32_t pages_total = 0;  // in the pool of the Hello's worker
 
   bool operator==(const Hello&) const = default;
@@ -33,8 +28,6 @@ struct Welcome {
   Hello self;
   bool operator==(const Welcome&) const = default;
 };
-
-void SetLayout(const KvLayout& layout, uint32_t pages_total, Hello* hello);
 
 // FAILED_PRECONDITION, naming the field and both values, unless both workers have the same protocol, numerics and
 // pages.

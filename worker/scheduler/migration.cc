@@ -12,7 +12,7 @@ namespace baton {
 
 // Only full pages are handed over.
 bool Scheduler::FillsAPage(const Job& job) const {
-  return job.sequence.kv_tokens() >= parts_.pool->layout().page_tokens;
+  return job.sequence.kv_tokens() >= parts_.pool->layout().page_tokens();
 }
 
 void Scheduler::AnnounceDraining() {
@@ -46,8 +46,8 @@ void Scheduler::Migrate(const MigrationOrder& order, std::shared_ptr<AttemptEven
     return events->OnFailed(Outcome(Cause::kRevoked, std::string(migratable.message())));
   }
   // Nothing is written to full pages any more, so that the sequence can continue.
-  const int page_tokens = parts_.pool->layout().page_tokens;
-  const int pages = job->sequence.kv_tokens() / page_tokens;
+  const int pages = parts_.pool->layout().full_pages(job->sequence.kv_tokens());
+  const int tokens = parts_.pool->layout().tokens_in(pages);
   const std::span<const PageHash> names = job->sequence.page_names();
   const auto named = names.first(std::min(names.size(), static_cast<size_t>(pages)));
   job->departure = Job::Departure{order, std::move(events), pages};
@@ -57,9 +57,9 @@ void Scheduler::Migrate(const MigrationOrder& order, std::shared_ptr<AttemptEven
        {"attempt", order.from.attempt},
        {"to_attempt", order.to.attempt},
        {"to", order.target.worker_id},
-       {"tokens", pages * page_tokens}});
+       {"tokens", tokens}});
   parts_.sender->Reserve(
-      order.to, order.target, pages * page_tokens, {named.begin(), named.end()},
+      order.to, order.target, tokens, {named.begin(), named.end()},
       {.on_queued = [] {},
        .on_granted = [this, order] { Post([this, order] { OnDepartureGranted(order); }); },
        .on_flushed = [this, order] { Post([this, order] { OnDepartureFlushed(order); }); },
@@ -83,13 +83,13 @@ void Scheduler::OnDepartureGranted(const MigrationOrder& order) {
   if (job == nullptr) return;
   // Tokens outside of the handed-over pages are computed again while the sequence rests: at most one step of them.
   const int outside =
-      static_cast<int>(job->sequence.tokens().size()) - job->departure->pages * parts_.pool->layout().page_tokens;
+      static_cast<int>(job->sequence.tokens().size()) - parts_.pool->layout().tokens_in(job->departure->pages);
   if (outside > limits_.token_budget) {
     return AbortDeparture(
         *job, Outcome(Cause::kRevoked, absl::StrCat(outside, " tokens have come while the migration waited for room")));
   }
   const auto pages = std::span(job->sequence.page_ids()).first(job->departure->pages);
-  for (int layer = 0; layer < parts_.pool->layout().layers; ++layer) {
+  for (int layer = 0; layer < parts_.pool->layout().layers(); ++layer) {
     parts_.sender->PutLayer(order.to, layer, /*first_page=*/0, pages);
   }
   parts_.sender->Flush(order.to);

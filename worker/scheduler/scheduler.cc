@@ -39,8 +39,7 @@ void Scheduler::Submit(std::unique_ptr<Job> job) {
     added.events->OnFailed(Outcome(Cause::kInvalid, absl::StrCat("attempt ", key.ToString(), " is here already")));
     return;
   }
-  const KvLayout& layout = parts_.pool->layout();
-  added.expected_cached = parts_.pool->CountPublished(added.sequence.page_names()) * layout.page_tokens;
+  added.expected_cached = parts_.pool->layout().tokens_in(parts_.pool->CountPublished(added.sequence.page_names()));
   Log(LogLevel::kDebug, "attempt.accepted",
       {{"request", key.request.ToString()},
        {"attempt", key.attempt},

@@ -21,7 +21,7 @@ std::vector<Share> Scheduler::Plan() const {
 int Scheduler::PagesComplete(const StepEntry& entry) const {
   const KvLayout& layout = parts_.pool->layout();
   const int tokens = entry.sequence->kv_tokens() + entry.tokens;
-  return entry.completes() ? layout.pages_for(tokens) : tokens / layout.page_tokens;
+  return entry.completes() ? layout.pages_for(tokens) : layout.full_pages(tokens);
 }
 
 void Scheduler::RunStep(const std::vector<Share>& plan) {

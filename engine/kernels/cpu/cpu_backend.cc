@@ -129,9 +129,12 @@ float* CpuBackend::HostData(Activations& x) { return Of(x).row(0); }
 
 void CpuBackend::BeginStep(const StepRows& step) {
   Backend::BeginStep(step);
-  if (step.layout == nullptr) return;
-  all_rows_ = CutWork(step.sequences);
-  wanted_rows_ = CutWork(step.wanted_sequences);
+  all_rows_.clear();
+  wanted_rows_.clear();
+  for (const GroupRows& group : step.groups) {
+    all_rows_.push_back(CutWork(group.sequences, group.block));
+    wanted_rows_.push_back(CutWork(group.wanted_sequences, group.block));
+  }
 }
 
 void CpuBackend::Embed(const Matrix& table, Activations& out) {
@@ -252,51 +255,52 @@ void CpuBackend::Rope(Activations& x, int first_col, int heads, const RotaryTabl
   });
 }
 
-void CpuBackend::WriteKv(const Activations& qkv, int k_col, int v_col, std::byte* kv) {
-  const KvLayout& layout = *step_.layout;
-  const size_t half_block = layout.block_bytes() / 2;
-  const auto round = kernels_.round_head[Index(layout.dtype)];
-  for (const SequenceRows& sequence : step_.sequences) {
-    ForRows(sequence.rows, size_t(2) * layout.kv_heads * layout.head_dim, [&](int r) {
+void CpuBackend::WriteKv(const Activations& qkv, int k_col, int v_col, LayerKv kv) {
+  const GroupRows& group = step_.groups[kv.group];
+  const KvBlock& block = group.block;
+  const size_t half_block = block.bytes() / 2;
+  const auto round = kernels_.round_head[Index(block.dtype)];
+  for (const SequenceRows& sequence : group.sequences) {
+    ForRows(sequence.rows, size_t(2) * block.kv_heads * block.head_dim, [&](int r) {
       const int position = sequence.start_position + r;
-      const PageId page = sequence.pages[position / layout.page_tokens];
-      const size_t slot = position % layout.page_tokens;
-      const size_t scale = layout.scales_offset() + slot * layout.scale_bytes();
+      const PageId page = sequence.pages[position / block.page_tokens];
+      const size_t slot = position % block.page_tokens;
+      const size_t scale = block.scales_offset() + slot * block.scale_bytes();
       const float* const row = Of(qkv).row(sequence.first_row + r);
-      for (int h = 0; h < layout.kv_heads; ++h) {
-        std::byte* const k = kv + ToIndex(page) * layout.block_bytes() + h * layout.head_bytes();
+      for (int h = 0; h < block.kv_heads; ++h) {
+        std::byte* const k = kv.data + ToIndex(page) * group.block_stride + h * block.head_bytes();
         std::byte* const v = k + half_block;
-        const size_t col = size_t(h) * layout.head_dim;
-        round(row + k_col + col, layout.head_dim, k + slot * layout.token_bytes(), k + scale);
-        round(row + v_col + col, layout.head_dim, v + slot * layout.token_bytes(), v + scale);
+        const size_t col = size_t(h) * block.head_dim;
+        round(row + k_col + col, block.head_dim, k + slot * block.token_bytes(), k + scale);
+        round(row + v_col + col, block.head_dim, v + slot * block.token_bytes(), v + scale);
       }
     });
   }
 }
 
-CpuBackend::AttentionWork CpuBackend::CutWork(std::span<const SequenceRows> sequences) const {
-  const KvLayout& layout = *step_.layout;
+CpuBackend::AttentionWork CpuBackend::CutWork(std::span<const SequenceRows> sequences, const KvBlock& block) const {
   AttentionWork cut;
-  cut.pieces = CutAttention(sequences, {.max_queries = std::max(1, kAttentionRows * layout.kv_heads / step_.heads),
-                                        .min_pieces = (threads_->threads() + layout.kv_heads - 1) / layout.kv_heads,
-                                        .page_tokens = layout.page_tokens,
+  cut.pieces = CutAttention(sequences, {.max_queries = std::max(1, kAttentionRows * block.kv_heads / step_.heads),
+                                        .min_pieces = (threads_->threads() + block.kv_heads - 1) / block.kv_heads,
+                                        .page_tokens = block.page_tokens,
                                         .block_tokens = kAttentionBlockTokens});
   for (const SequenceRows& sequence : sequences) {
-    cut.work += size_t(sequence.rows) * step_.heads * (sequence.start_position + sequence.rows) * layout.head_dim * 2;
+    cut.work += size_t(sequence.rows) * step_.heads * (sequence.start_position + sequence.rows) * block.head_dim * 2;
   }
   return cut;
 }
 
-void CpuBackend::Attention(const Activations& qkv, RowSet rows, const std::byte* kv, Activations& out) {
-  const KvLayout& layout = *step_.layout;
+void CpuBackend::Attention(const Activations& qkv, RowSet rows, LayerKv kv, Activations& out) {
+  const GroupRows& in_group = step_.groups[kv.group];
+  const KvBlock& block = in_group.block;
   const int heads = step_.heads;
-  const int head_dim = layout.head_dim;
-  const int group = heads / layout.kv_heads;
-  assert(group * layout.kv_heads == heads && heads * head_dim <= qkv.cols() && heads * head_dim <= out.cols());
+  const int head_dim = block.head_dim;
+  const int group = heads / block.kv_heads;
+  assert(group * block.kv_heads == heads && heads * head_dim <= qkv.cols() && heads * head_dim <= out.cols());
   assert(rows != RowSet::kLogits);
-  const auto& [pieces, work] = rows == RowSet::kAll ? all_rows_ : wanted_rows_;
+  const auto& [pieces, work] = rows == RowSet::kAll ? all_rows_[kv.group] : wanted_rows_[kv.group];
   const size_t scratch = kernels_.attention_scratch(std::max(kAttentionRows, group), head_dim);
-  const int tasks = static_cast<int>(pieces.size()) * layout.kv_heads;
+  const int tasks = static_cast<int>(pieces.size()) * block.kv_heads;
   shares_.Reset(tasks);
   Parallel(work, [&, &pieces = pieces](int thread, int) {
     std::vector<AttentionMember> members;
@@ -304,8 +308,8 @@ void CpuBackend::Attention(const Activations& qkv, RowSet rows, const std::byte*
       // Later pieces of a prompt see more tokens. Long pieces run first, so that the threads end at about the same
       // time.
       const int task = tasks - 1 - chunk;
-      const AttentionPiece& piece = pieces[task / layout.kv_heads];
-      const size_t kv_head = task % layout.kv_heads;
+      const AttentionPiece& piece = pieces[task / block.kv_heads];
+      const size_t kv_head = task % block.kv_heads;
       const size_t col = kv_head * group * head_dim;
       members.clear();
       for (const QueryRows& rows : piece.rows) {
@@ -316,18 +320,18 @@ void CpuBackend::Attention(const Activations& qkv, RowSet rows, const std::byte*
                            .start_position = rows.sequence->start_position + rows.first,
                            .pages = rows.sequence->pages.data()});
       }
-      kernels_.attention[Index(layout.dtype)]({.members = members.data(),
-                                               .member_count = static_cast<int>(members.size()),
-                                               .shared_tokens = piece.shared_tokens,
-                                               .q_stride = size_t(qkv.cols()),
-                                               .out_stride = size_t(out.cols()),
-                                               .group = group,
-                                               .head_dim = head_dim,
-                                               .blocks = kv + kv_head * layout.head_bytes(),
-                                               .block_bytes = layout.block_bytes(),
-                                               .v_offset = layout.block_bytes() / 2,
-                                               .page_tokens = layout.page_tokens,
-                                               .scratch = Scratch(thread, scratch)});
+      kernels_.attention[Index(block.dtype)]({.members = members.data(),
+                                              .member_count = static_cast<int>(members.size()),
+                                              .shared_tokens = piece.shared_tokens,
+                                              .q_stride = size_t(qkv.cols()),
+                                              .out_stride = size_t(out.cols()),
+                                              .group = group,
+                                              .head_dim = head_dim,
+                                              .blocks = kv.data + kv_head * block.head_bytes(),
+                                              .block_bytes = in_group.block_stride,
+                                              .v_offset = block.bytes() / 2,
+                                              .page_tokens = block.page_tokens,
+                                              .scratch = Scratch(thread, scratch)});
     });
   });
 }

@@ -43,8 +43,8 @@ class CpuBackend final : public Backend {
   void SiluMul(const Activations& x, int rows, Activations& out) override;
   void HeadNorm(Activations& x, int rows, int first_col, int heads, const WeightVector& weight, float eps) override;
   void Rope(Activations& x, int first_col, int heads, const RotaryTable& table) override;
-  void WriteKv(const Activations& qkv, int k_col, int v_col, std::byte* kv) override;
-  void Attention(const Activations& qkv, RowSet rows, const std::byte* kv, Activations& out) override;
+  void WriteKv(const Activations& qkv, int k_col, int v_col, LayerKv kv) override;
+  void Attention(const Activations& qkv, RowSet rows, LayerKv kv, Activations& out) override;
   void GatherRows(const Activations& x, RowSet set, int first, int count, Activations& out) override;
   void Sample(const Activations& logits, int first, std::span<const SampleRow> rows) override;
   void AddRmsNorm(Activations& x, const Activations& y, int rows, const WeightVector& weight, float eps,
@@ -53,12 +53,12 @@ class CpuBackend final : public Backend {
   absl::Duration waited() const override { return threads_->waited(); }
 
  private:
-  // A step's attention, which is the same in all layers.
+  // A step's attention, which is the same in all layers of a KV group.
   struct AttentionWork {
     std::vector<AttentionPiece> pieces;
     size_t work = 0;  // multiply-adds
   };
-  AttentionWork CutWork(std::span<const SequenceRows> sequences) const;
+  AttentionWork CutWork(std::span<const SequenceRows> sequences, const KvBlock& block) const;
 
   // Calls f(row) for every row; each thread takes consecutive rows. Little work stays on the calling thread.
   template <typename F>
@@ -76,8 +76,8 @@ class CpuBackend final : public Backend {
   const KernelTable& kernels_;
   const std::unique_ptr<ThreadPool> threads_;
   WorkShares shares_;
-  AttentionWork all_rows_;                   // of the step
-  AttentionWork wanted_rows_;                // of the step
+  std::vector<AttentionWork> all_rows_;      // of the step, by KV group
+  std::vector<AttentionWork> wanted_rows_;   // of the step, by KV group
   std::vector<std::vector<float>> scratch_;  // one per thread; no other thread touches it
   std::vector<Sampler> samplers_;            // one per thread
   std::vector<std::byte> prepared_;          // activations of the current product, see MatMulKernel

@@ -60,33 +60,34 @@ struct AttentionShape {
 
 // 8 query heads per KV head of 128, as in Llama 3, after range(0) tokens of context.
 void Attention(benchmark::State& state, const std::string& family, const AttentionShape& shape) {
-  const KvLayout layout{.layers = 1, .kv_heads = 4, .head_dim = 128, .page_tokens = 16, .dtype = shape.dtype};
+  const KvBlock block{.kv_heads = 4, .head_dim = 128, .page_tokens = 16, .dtype = shape.dtype};
   const auto [name, sequences, queries, shared, dtype] = shape;
   constexpr int kHeads = 32;
   const auto backend = NewBackend(state, family);
   if (backend == nullptr) return;
   const int context = static_cast<int>(state.range(0));
-  const int pages_each = layout.pages_for(context + queries);
-  std::vector<std::byte> blocks(size_t(sequences) * pages_each * layout.block_bytes(), std::byte{0x11});
+  const int pages_each = KvLayout(1, block).pages_for(context + queries);
+  std::vector<std::byte> blocks(size_t(sequences) * pages_each * block.bytes(), std::byte{0x11});
   std::vector<std::vector<PageId>> pages(sequences);
   std::vector<SequenceRows> batch;
   for (int s = 0; s < sequences; ++s) {
     for (int p = 0; p < pages_each; ++p) {
-      const bool own = !shared || p >= context / layout.page_tokens;
+      const bool own = !shared || p >= context / block.page_tokens;
       pages[s].push_back(PageId((own ? s * pages_each : 0) + p));
     }
     batch.push_back({.first_row = s * queries, .rows = queries, .start_position = context, .pages = pages[s]});
   }
-  const auto qkv = NewActivations(*backend, sequences * queries, (kHeads + 2 * layout.kv_heads) * layout.head_dim);
-  const auto out = NewActivations(*backend, sequences * queries, kHeads * layout.head_dim);
-  backend->BeginStep({.sequences = batch, .heads = kHeads, .layout = &layout});
-  for (auto _ : state) backend->Attention(*qkv, RowSet::kAll, blocks.data(), *out);
+  const auto qkv = NewActivations(*backend, sequences * queries, (kHeads + 2 * block.kv_heads) * block.head_dim);
+  const auto out = NewActivations(*backend, sequences * queries, kHeads * block.head_dim);
+  const GroupRows group{.block = block, .block_stride = block.bytes(), .sequences = batch};
+  backend->BeginStep({.heads = kHeads, .groups = {&group, 1}});
+  for (auto _ : state) backend->Attention(*qkv, RowSet::kAll, {.data = blocks.data()}, *out);
   const auto iterations = static_cast<double>(state.iterations());
   const double tokens = context + 0.5 * (queries + 1);
   state.counters["kv_bytes"] =
       Counter(iterations * static_cast<double>(blocks.size()), Counter::kIsRate, Counter::kIs1024);
   state.counters["flop"] =
-      Counter(iterations * 4.0 * sequences * queries * tokens * kHeads * layout.head_dim, Counter::kIsRate);
+      Counter(iterations * 4.0 * sequences * queries * tokens * kHeads * block.head_dim, Counter::kIsRate);
 }
 
 void RegisterAll() {

@@ -31,7 +31,7 @@
 namespace baton {
 namespace {
 
-constexpr KvLayout kLayout = {.layers = 22, .kv_heads = 4, .head_dim = 64, .page_tokens = 16, .dtype = KvType::kBF16};
+const KvLayout kLayout(22, {.kv_heads = 4, .head_dim = 64, .page_tokens = 16, .dtype = KvType::kBF16});
 constexpr int kTokens = 2048;
 constexpr int kPages = kTokens / 16;
 constexpr int kAtOnce = 4;
@@ -158,13 +158,13 @@ class Puts {
   // To other pages each time, as handoffs are granted.
   double Seconds() {
     const absl::Time start = absl::Now();
-    for (int layer = 0; layer < kLayout.layers; ++layer) {
+    for (int layer = 0; layer < kLayout.layers(); ++layer) {
       std::vector<PutPiece> pieces;
       for (int i = 0; i < kPages; ++i) {
         const PageId to = destinations_[(next_ + i) % destinations_.size()];
         pieces.push_back({.local = pool_.pool->block(layer, pages_[i].id()),
                           .remote_offset = kLayout.block_offset(layer, to, kPoolPages),
-                          .bytes = kLayout.block_bytes()});
+                          .bytes = kLayout.block_stride()});
       }
       transport_->Put(peer_, 1, pieces);
     }
@@ -218,7 +218,7 @@ class Handoffs {
           {.on_queued = [] {},
            .on_granted =
                [this, key, i] {
-                 for (int layer = 0; layer < kLayout.layers; ++layer) {
+                 for (int layer = 0; layer < kLayout.layers(); ++layer) {
                    sender_->PutLayer(key, layer, 0, pages_[i]);
                  }
                  sender_->Commit(key, {0});

@@ -47,12 +47,12 @@ class Attention {
   Attention(Backend& backend, const Shape& shape, int pages_total)
       : backend_(backend),
         shape_(shape),
-        layout_{.layers = 1,
-                .kv_heads = shape.kv_heads,
-                .head_dim = shape.head_dim,
-                .page_tokens = shape.page_tokens,
-                .dtype = shape.dtype},
-        blocks_(pages_total * layout_.block_bytes(), std::byte{0xff}) {
+        block_{.kv_heads = shape.kv_heads,
+               .head_dim = shape.head_dim,
+               .page_tokens = shape.page_tokens,
+               .dtype = shape.dtype},
+        layout_(1, block_),
+        blocks_(pages_total * stride_, std::byte{0xff}) {
     // Pages in no order.
     for (int i = 0; i < pages_total; ++i) free_.push_back(PageId(i));
     std::shuffle(free_.begin(), free_.end(), std::mt19937(7));
@@ -78,10 +78,11 @@ class Attention {
     }
     const auto in = ToActivations(backend_, rows, cols, qkv);
     const auto out = PoisonedActivations(backend_, rows, shape_.out_cols());
-    backend_.BeginStep({.sequences = batch, .heads = shape_.heads, .layout = &layout_});
+    const GroupRows group{.block = block_, .block_stride = stride_, .sequences = batch};
+    backend_.BeginStep({.heads = shape_.heads, .groups = {&group, 1}});
     const int k_col = shape_.heads * shape_.head_dim;
-    backend_.WriteKv(*in, k_col, k_col + shape_.kv_heads * shape_.head_dim, blocks_.data());
-    backend_.Attention(*in, RowSet::kAll, blocks_.data(), *out);
+    backend_.WriteKv(*in, k_col, k_col + shape_.kv_heads * shape_.head_dim, {.data = blocks_.data()});
+    backend_.Attention(*in, RowSet::kAll, {.data = blocks_.data()}, *out);
     const std::vector<float> values = Values(backend_, *out, rows);
     auto from = values.begin();
     for (size_t i = 0; i < sequences.size(); ++i) {
@@ -109,7 +110,9 @@ class Attention {
  private:
   Backend& backend_;
   const Shape shape_;
+  const KvBlock block_;
   const KvLayout layout_;
+  const size_t stride_ = block_.bytes() + 64;  // another group may have larger blocks
   std::vector<std::byte> blocks_;
   std::vector<PageId> free_;
 };

@@ -184,23 +184,22 @@ TEST_P(ElementwiseTest, WriteKvRoundsToNearestEvenAndPutsEachHeadInItsPlace) {
   const std::vector<float> values = HardToRound();
   for (const KvType dtype : {KvType::kF32, KvType::kF16, KvType::kBF16}) {
     const int dim = static_cast<int>(values.size());
-    const KvLayout layout{.layers = 1, .kv_heads = 2, .head_dim = dim, .page_tokens = 4, .dtype = dtype};
+    const KvBlock block{.kv_heads = 2, .head_dim = dim, .page_tokens = 4, .dtype = dtype};
     // Two tokens at positions 3 and 4: the last slot of the first page, the first slot of the second.
     std::vector<float> qkv;
     for (int i = 0; i < 8; ++i) {
       for (const float value : values) qkv.push_back(value * (i % 2 == 0 ? 1.0f : -0.5f));
     }
-    std::vector<std::byte> blocks(3 * layout.block_bytes(), std::byte{0xff});
+    std::vector<std::byte> blocks(3 * block.bytes(), std::byte{0xff});
     const PageId pages[] = {PageId{2}, PageId{0}};
     const SequenceRows sequence{.first_row = 0, .rows = 2, .start_position = 3, .pages = pages};
-    WriteKv(*backend, *ToActivations(*backend, 2, 4 * dim, qkv), 0, 2 * dim, sequence, layout, blocks.data());
+    WriteKv(*backend, *ToActivations(*backend, 2, 4 * dim, qkv), 0, 2 * dim, sequence, block, blocks.data());
 
     size_t written = 0;
     for (int token = 0; token < 2; ++token) {
       const size_t page = token == 0 ? 2 : 0, slot = token == 0 ? 3 : 0;
       for (int part = 0; part < 4; ++part) {  // K of both heads, V of both heads
-        const std::byte* at =
-            blocks.data() + page * layout.block_bytes() + (part * size_t{4} + slot) * dim * SizeOf(dtype);
+        const std::byte* at = blocks.data() + page * block.bytes() + (part * size_t{4} + slot) * dim * SizeOf(dtype);
         for (int i = 0; i < dim; ++i, at += SizeOf(dtype)) {
           const float want = RoundTo(static_cast<TensorType>(dtype), qkv[(token * 4 + part) * dim + i]);
           float got = 0;
@@ -231,7 +230,7 @@ TEST_P(ElementwiseTest, WriteKvScalesEachTokenAndHead) {
   const auto backend = NewBackend(1);
   for (const KvType dtype : {KvType::kInt8, KvType::kFp8}) {
     constexpr int kDim = 44;
-    const KvLayout layout{.layers = 1, .kv_heads = 2, .head_dim = kDim, .page_tokens = 4, .dtype = dtype};
+    const KvBlock block{.kv_heads = 2, .head_dim = kDim, .page_tokens = 4, .dtype = dtype};
     std::vector<float> qkv = RandomFloats(size_t{8} * kDim, 3);
     for (int i = 0; i < kDim; ++i) {
       qkv[kDim + i] *= 1e6f;                      // K of the second head
@@ -239,19 +238,19 @@ TEST_P(ElementwiseTest, WriteKvScalesEachTokenAndHead) {
       qkv[3 * kDim + i] = std::ldexp(1.0f, -i);   // down to what becomes subnormal, then 0
       qkv[5 * kDim + i] = static_cast<float>(i);  // halfway values among them
     }
-    std::vector<std::byte> blocks(3 * layout.block_bytes(), std::byte{0xff});
+    std::vector<std::byte> blocks(3 * block.bytes(), std::byte{0xff});
     const PageId pages[] = {PageId{2}, PageId{0}};
     const SequenceRows sequence{.first_row = 0, .rows = 2, .start_position = 3, .pages = pages};
-    WriteKv(*backend, *ToActivations(*backend, 2, 4 * kDim, qkv), 0, 2 * kDim, sequence, layout, blocks.data());
+    WriteKv(*backend, *ToActivations(*backend, 2, 4 * kDim, qkv), 0, 2 * kDim, sequence, block, blocks.data());
 
     size_t written = 0;
     for (int token = 0; token < 2; ++token) {
       const size_t page = token == 0 ? 2 : 0, slot = token == 0 ? 3 : 0;
       for (size_t part = 0; part < 4; ++part) {
         const float* const from = &qkv[(size_t(token) * 4 + part) * kDim];
-        const std::byte* const head = blocks.data() + page * layout.block_bytes() + part * layout.head_bytes();
+        const std::byte* const head = blocks.data() + page * block.bytes() + part * block.head_bytes();
         float scale = 0;
-        std::memcpy(&scale, head + layout.scales_offset() + slot * sizeof(scale), sizeof(scale));
+        std::memcpy(&scale, head + block.scales_offset() + slot * sizeof(scale), sizeof(scale));
         const std::vector<float> want = AsKept(dtype, {from, kDim});
         for (int i = 0; i < kDim; ++i, ++written) {
           const auto code = std::to_integer<uint8_t>(head[slot * kDim + i]);
@@ -270,13 +269,13 @@ TEST_P(ElementwiseTest, WriteKvScalesEachTokenAndHead) {
 TEST_P(ElementwiseTest, RoundingKeepsNan) {
   const auto backend = NewBackend(1);
   for (const KvType dtype : {KvType::kF16, KvType::kBF16}) {
-    const KvLayout layout{.layers = 1, .kv_heads = 1, .head_dim = 8, .page_tokens = 4, .dtype = dtype};
-    std::vector<std::byte> blocks(layout.block_bytes());
+    const KvBlock block{.kv_heads = 1, .head_dim = 8, .page_tokens = 4, .dtype = dtype};
+    std::vector<std::byte> blocks(block.bytes());
     const PageId page{0};
     const SequenceRows sequence{.first_row = 0, .rows = 1, .start_position = 0, .pages = {&page, 1}};
     std::vector<float> qkv(16, 1.0f);
     qkv[1] = std::bit_cast<float>(0x7f800001u);  // its mantissa's high bits are all zero
-    WriteKv(*backend, *ToActivations(*backend, 1, 16, qkv), 0, 8, sequence, layout, blocks.data());
+    WriteKv(*backend, *ToActivations(*backend, 1, 16, qkv), 0, 8, sequence, block, blocks.data());
     uint16_t bits = 0;
     std::memcpy(&bits, blocks.data() + 2, 2);
     const int mantissa_mask = dtype == KvType::kF16 ? 0x3ff : 0x7f;

@@ -153,9 +153,10 @@ inline void Embed(Backend& backend, const Matrix& table, std::span<const TokenId
 
 // Writes K and V of one sequence's rows.
 inline void WriteKv(Backend& backend, const Activations& qkv, int k_col, int v_col, const SequenceRows& sequence,
-                    const KvLayout& layout, std::byte* kv) {
-  backend.BeginStep({.sequences = {&sequence, 1}, .heads = layout.kv_heads, .layout = &layout});
-  backend.WriteKv(qkv, k_col, v_col, kv);
+                    const KvBlock& block, std::byte* kv) {
+  const GroupRows group{.block = block, .block_stride = block.bytes(), .sequences = {&sequence, 1}};
+  backend.BeginStep({.heads = block.kv_heads, .groups = {&group, 1}});
+  backend.WriteKv(qkv, k_col, v_col, {.data = kv});
 }
 
 // x w^T, the first `rows` rows of x being multiplied.

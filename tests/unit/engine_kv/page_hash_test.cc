@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,18 @@ TEST(PageHashTest, APrefixHasTheSameHashesWhateverFollows) {
   ASSERT_EQ(longer.size(), 4u);
   EXPECT_EQ(shorter[0], longer[0]);
   EXPECT_EQ(shorter[1], longer[1]);
+}
+
+TEST(PageHashTest, PagesOfEveryKvGroupHaveTheirOwnNames) {
+  const auto alone = HashPages(Tokens(40), 16);
+  std::vector<PageHash> grouped;
+  ExtendPageHashes(PageHashRoot("model", "", ""), Tokens(20), 16, grouped, /*groups=*/3);
+  ASSERT_EQ(grouped.size(), 3u);
+  ExtendPageHashes(PageHashRoot("model", "", ""), Tokens(40), 16, grouped, /*groups=*/3);
+  ASSERT_EQ(grouped.size(), 6u);
+  EXPECT_EQ(grouped[0], alone[0]) << "routers know the first group's pages by the hash of the tokens";
+  EXPECT_EQ(grouped[3], alone[1]);
+  EXPECT_EQ(std::set<PageHash>(grouped.begin(), grouped.end()).size(), 6u);
 }
 
 TEST(PageHashTest, AChangedTokenChangesItsPageAndAllLaterOnes) {

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <random>
@@ -19,7 +20,8 @@ namespace {
 
 using testing::Fails;
 
-KvLayout SmallLayout() { return {.layers = 3, .kv_heads = 2, .head_dim = 8, .page_tokens = 4, .dtype = KvType::kBF16}; }
+constexpr KvBlock kBlock{.kv_heads = 2, .head_dim = 8, .page_tokens = 4, .dtype = KvType::kBF16};
+KvLayout SmallLayout() { return {3, kBlock}; }
 
 std::unique_ptr<PagePool> NewPool(uint32_t pages) {
   auto pool = PagePool::Create(SmallLayout(), pages);
@@ -43,27 +45,9 @@ void ExpectCounts(const PagePool& pool, uint32_t free, uint32_t used, uint32_t q
   EXPECT_EQ(counts.total, free + used + quarantined);
 }
 
-TEST(KvLayoutTest, OffsetsTileThePoolLayerByLayer) {
-  const KvLayout layout = SmallLayout();
-  EXPECT_EQ(layout.head_bytes(), size_t{4} * 8 * 2);
-  EXPECT_EQ(layout.block_bytes(), 4 * layout.head_bytes());
-  EXPECT_EQ(layout.page_bytes(), 3 * layout.block_bytes());
-  size_t next = 0;
-  for (int layer = 0; layer < 3; ++layer) {
-    for (uint32_t page = 0; page < 5; ++page) {
-      EXPECT_EQ(layout.block_offset(layer, PageId{page}, 5), next);
-      next += layout.block_bytes();
-    }
-  }
-  EXPECT_EQ(layout.pages_for(0), 0);
-  EXPECT_EQ(layout.pages_for(1), 1);
-  EXPECT_EQ(layout.pages_for(4), 1);
-  EXPECT_EQ(layout.pages_for(5), 2);
-}
-
 TEST(PagePoolTest, BlocksAreDisjointWritableMemoryInLayoutOrder) {
   const auto pool = NewPool(5);
-  const size_t block_bytes = pool->layout().block_bytes();
+  const size_t block_bytes = pool->layout().block_stride();
   EXPECT_EQ(pool->bytes(), 15 * block_bytes);
   std::set<const std::byte*> blocks;
   for (int layer = 0; layer < 3; ++layer) {
@@ -306,21 +290,38 @@ TEST(PagePoolTest, KnowsTheKindOfItsMemory) {
   EXPECT_OK(pool->Prefault(1));
 }
 
+// A sequence can begin only where the pages of all groups are there.
+TEST(PagePoolTest, SharesAsManyPagesOfEachGroup) {
+  const auto pool = *PagePool::Create(KvLayout({kBlock, kBlock}, std::array{0, 1}), 8);
+  std::vector<PageHash> names;
+  ExtendPageHashes(PageHashRoot("m", "", ""), std::vector<TokenId>(8), 4, names, /*groups=*/2);
+  std::vector<PageRef> pages = *pool->Allocate(3);
+  for (size_t i = 0; i < pages.size(); ++i) {
+    pages[i] = pool->Publish(std::move(pages[i]), names[i], i == 0 ? nullptr : &pages[i - 1]);
+  }
+  EXPECT_EQ(pool->CountPublished(names), 2);
+  EXPECT_EQ(pool->Share(names).size(), 2u);
+  const SharedPages shared = *pool->AllocateShared(names, 4);
+  EXPECT_EQ(shared.cached, 2);
+  EXPECT_EQ(Ids(shared.pages), (std::vector<uint32_t>{0, 1, 3, 4}));
+}
+
 TEST(PagePoolTest, MemoryThatCannotBeHadIsAnError) {
   const auto refuse = [](size_t) -> absl::StatusOr<PoolMemory> { return absl::ResourceExhaustedError("pinned"); };
   EXPECT_TRUE(
       Fails(PagePool::Create(SmallLayout(), 4, refuse), absl::StatusCode::kResourceExhausted, "3072 bytes: pinned"));
-  KvLayout huge = SmallLayout();
-  huge.layers = 1 << 20;
+  KvBlock huge = kBlock;
   huge.head_dim = 1 << 14;
-  EXPECT_TRUE(Fails(PagePool::Create(huge, 1 << 10), absl::StatusCode::kResourceExhausted, "bytes"));
+  EXPECT_TRUE(Fails(PagePool::Create(KvLayout(1 << 20, huge), 1 << 10), absl::StatusCode::kResourceExhausted, "bytes"));
   huge.kv_heads = huge.page_tokens = 1 << 30;
-  EXPECT_TRUE(Fails(PagePool::Create(huge, 1 << 10), absl::StatusCode::kResourceExhausted, "can address"));
+  EXPECT_TRUE(
+      Fails(PagePool::Create(KvLayout(1 << 20, huge), 1 << 10), absl::StatusCode::kResourceExhausted, "can address"));
 }
 
 TEST(PagePoolTest, RefusesEmptyLayouts) {
   EXPECT_TRUE(Fails(PagePool::Create(SmallLayout(), 0), absl::StatusCode::kInvalidArgument, "at least one page"));
-  EXPECT_TRUE(Fails(PagePool::Create(KvLayout{}, 1), absl::StatusCode::kInvalidArgument, "positive"));
+  EXPECT_TRUE(Fails(PagePool::Create({0, kBlock}, 1), absl::StatusCode::kInvalidArgument, "at least one layer"));
+  EXPECT_TRUE(Fails(PagePool::Create({3, {.kv_heads = 2}}, 1), absl::StatusCode::kInvalidArgument, "positive"));
 }
 
 TEST(PagePoolTest, ThreadsNeverHoldTheSamePage) {

@@ -186,7 +186,7 @@ TEST_F(ForwardTest, ReportsEachLayerOnceItsKvIsComplete) {
   const std::vector<TokenId> tokens = testing::RandomTokens(20, 67, 7);
   const PagedSequence sequence(*pool_, tokens, 20);
   const SequenceInput input = sequence.Next(20, Want::kNothing);
-  const size_t block_bytes = pool_->layout().block_bytes();
+  const size_t block_bytes = pool_->layout().block_stride();
   const auto layer_bytes = [&](int layer) {
     std::string bytes;
     for (const PageId page : sequence.pages) {

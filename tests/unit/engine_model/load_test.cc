@@ -55,9 +55,9 @@ class LoadTest : public ::testing::Test {
 TEST_F(LoadTest, LoadsTheUnchangedCopy) {
   ASSERT_OK_AND_ASSIGN(const std::unique_ptr<Model> model, Load());
   EXPECT_EQ(model->config().layers, 2);
-  EXPECT_EQ(model->kv_layout().kv_heads, 2);
-  EXPECT_EQ(model->kv_layout().head_dim, 8);
-  EXPECT_EQ(model->kv_layout().dtype, KvType::kF32);
+  EXPECT_EQ(model->kv_layout().block(0).kv_heads, 2);
+  EXPECT_EQ(model->kv_layout().block(0).head_dim, 8);
+  EXPECT_EQ(model->kv_layout().dtype(), KvType::kF32);
   EXPECT_GE(model->weight_bytes(), 60'000U);
 }
 
@@ -132,9 +132,9 @@ TEST_F(LoadTest, SixteenBitWeightsGetSixteenBitKvUnlessToldOtherwise) {
   const auto bf16 = testing::LoadModel(testing::TinyModel("llama_bf16"));
   const auto f16 = testing::LoadModel(testing::TinyModel("llama_f16"));
   const auto told = testing::LoadModel(testing::TinyModel("llama_f16"), {.kv_dtype = KvType::kF32});
-  EXPECT_EQ(bf16->kv_layout().dtype, KvType::kBF16);
-  EXPECT_EQ(f16->kv_layout().dtype, KvType::kBF16);
-  EXPECT_EQ(told->kv_layout().dtype, KvType::kF32);
+  EXPECT_EQ(bf16->kv_layout().dtype(), KvType::kBF16);
+  EXPECT_EQ(f16->kv_layout().dtype(), KvType::kBF16);
+  EXPECT_EQ(told->kv_layout().dtype(), KvType::kF32);
 }
 
 TEST_F(LoadTest, NumericsIdIsTheSameForTheSameComputationAlone) {

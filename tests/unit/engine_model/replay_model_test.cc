@@ -92,7 +92,7 @@ TEST_F(ReplayModelTest, KnowsWhatWasBeforeFromThePagesAlone) {
   for (int layer = 0; layer < model_->config().layers; ++layer) {
     for (size_t i = 0; i < 2; ++i) {
       std::memcpy(there->block(layer, moved.pages[i]), pool->block(layer, here.pages[i]),
-                  model_->kv_layout().block_bytes());
+                  model_->kv_layout().block_stride());
     }
   }
   moved.computed = here.computed;
@@ -107,13 +107,13 @@ TEST_F(ReplayModelTest, APageOfAnotherSequenceShows) {
   Generate(*pool, one, 1, 100);
   Generate(*pool, two, 1, 100);
   // In one layer: the layers differ.
-  std::memcpy(pool->block(1, one.pages[1]), pool->block(1, two.pages[1]), model_->kv_layout().block_bytes());
+  std::memcpy(pool->block(1, one.pages[1]), pool->block(1, two.pages[1]), model_->kv_layout().block_stride());
   const SequenceInput input = one.Next(1, Want::kLastLogits);
   EXPECT_TRUE(Fails(model_->Forward({&input, 1}, *pool, nullptr, output_), absl::StatusCode::kInternal,
                     "KV of position 19 in layer "));
   // In all of them: other tokens.
   for (int layer = 0; layer < model_->config().layers; ++layer) {
-    std::memcpy(pool->block(layer, one.pages[1]), pool->block(layer, two.pages[1]), model_->kv_layout().block_bytes());
+    std::memcpy(pool->block(layer, one.pages[1]), pool->block(layer, two.pages[1]), model_->kv_layout().block_stride());
   }
   PagedSequence untouched(*pool, kPrompt, 40);
   Generate(*pool, untouched, 1, 100);
@@ -128,7 +128,7 @@ TEST_F(ReplayModelTest, EveryPageCountsInEveryLayer) {
     PagedSequence sequence(*pool, kPrompt, 60);
     const std::vector<TokenId> before = Generate(*pool, sequence, 1, 100);
     EXPECT_EQ(before[0], said[0]);
-    std::memset(pool->block(layer, sequence.pages[0]), 0, model_->kv_layout().block_bytes());  // the first page of two
+    std::memset(pool->block(layer, sequence.pages[0]), 0, model_->kv_layout().block_stride());  // the first page of two
     const std::vector<TokenId> after = Generate(*pool, sequence, 19, 100);
     EXPECT_FALSE(std::equal(after.begin(), after.end(), said.begin() + 1)) << layer;
   }

@@ -39,9 +39,7 @@ std::vector<Message> EveryMessage() {
 }
 
 Hello AHello() {
-  Hello hello{.worker_id = "w", .epoch = 77, .numerics_id = "n", .dtype = {}};
-  SetLayout({.layers = 3, .kv_heads = 2, .head_dim = 64, .page_tokens = 16, .dtype = KvType::kBF16}, 1000, &hello);
-  return hello;
+  return {.worker_id = "w", .epoch = 77, .numerics_id = "n", .layout = "16 tokens", .pages_total = 1000};
 }
 
 TEST(HandoffCodecTest, EveryMessageComesBackAsItWas) {
@@ -156,11 +154,7 @@ TEST(HelloTest, APairFitsWhenPagesOfOneArePagesOfTheOther) {
   const std::pair<const char*, std::function<void(Hello*)>> kChanges[] = {
       {"protocol", [](Hello* h) { ++h->protocol; }},
       {"numerics_id", [](Hello* h) { h->numerics_id = "x"; }},
-      {"layout.layers", [](Hello* h) { ++h->layers; }},
-      {"layout.kv_heads", [](Hello* h) { ++h->kv_heads; }},
-      {"layout.head_dim", [](Hello* h) { ++h->head_dim; }},
-      {"layout.page_tokens", [](Hello* h) { ++h->page_tokens; }},
-      {"layout.dtype is x at the peer and bf16 here", [](Hello* h) { h->dtype = "x"; }},
+      {"layout is 32 tokens at the peer and 16 tokens here", [](Hello* h) { h->layout = "32 tokens"; }},
       {"worker_id", [](Hello* h) { h->worker_id.clear(); }},
       {"pool", [](Hello* h) { h->pages_total = 0; }},
   };

@@ -102,9 +102,8 @@ class RawPeer final : public TransportEvents {
   void Send(std::string bytes) { transport_->Send(peer_, std::move(bytes)); }
   void Send(const handoff::Message& message) { Send(handoff::Encode(message)); }
   void SayHello() {
-    handoff::Hello hello{.worker_id = "raw", .epoch = 1, .numerics_id = "numerics", .dtype = {}};
-    handoff::SetLayout(kLayout, 8, &hello);
-    Send(handoff::Encode(hello));
+    Send(handoff::Encode(handoff::Hello{
+        .worker_id = "raw", .epoch = 1, .numerics_id = "numerics", .layout = kLayout.ToString(), .pages_total = 8}));
     EXPECT_EQ(diary_.WaitFor("welcome"), "welcome ");
   }
   void Put(StreamId stream, uint64_t offset, uint64_t bytes) {
@@ -155,20 +154,24 @@ TEST_F(EndpointsTest, HangsUpOnPeersThatNeverSayHello) {
 TEST_F(EndpointsTest, TellsAPeerOfAnotherVersionWhy) {
   StartDecode();
   RawPeer old(decode_->target().address);
-  handoff::Hello hello{.protocol = 99, .worker_id = "raw", .epoch = 1, .numerics_id = "numerics", .dtype = {}};
-  handoff::SetLayout(kLayout, 8, &hello);
+  handoff::Hello hello{.protocol = 99,
+                       .worker_id = "raw",
+                       .epoch = 1,
+                       .numerics_id = "numerics",
+                       .layout = kLayout.ToString(),
+                       .pages_total = 8};
   old.Send(handoff::Encode(hello));
   EXPECT_THAT(old.diary().WaitFor("welcome"),
               HasSubstr(absl::StrCat("protocol is 99 at the peer and ", handoff::kProtocolVersion, " here")));
   hello.protocol = handoff::kProtocolVersion;
-  ++hello.head_dim;
+  hello.layout += " of another kind";
   old.Send(handoff::Encode(hello));
-  EXPECT_TRUE(Eventually([&] { return old.diary().Count("welcome the workers do not fit: layout.head_dim") == 1; }));
+  EXPECT_TRUE(Eventually([&] { return old.diary().Count("welcome the workers do not fit: layout is ") == 1; }));
 }
 
 TEST_F(EndpointsTest, WritesOutsideOfTheGrantEndTheConnection) {
   StartDecode({.pages = 8});
-  const uint64_t block = kLayout.block_bytes();
+  const uint64_t block = kLayout.block_stride();
   struct Write {
     const char* what;
     int64_t offset;  // from the granted page's first layer

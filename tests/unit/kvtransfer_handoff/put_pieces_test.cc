@@ -22,7 +22,7 @@ class PutPiecesTest : public ::testing::Test {
     handoff::WriterMachine::Put put{.layer = 1, .sources = {}, .destinations = {}};
     for (const uint32_t page : sources) put.sources.push_back(PageId{page});
     for (const uint32_t page : destinations) put.destinations.push_back(PageId{page});
-    const uint64_t block = pool_->layout().block_bytes();
+    const uint64_t block = pool_->layout().block_stride();
     std::vector<std::pair<uint64_t, uint64_t>> runs;
     uint64_t index = 0;
     for (const PutPiece& piece : PiecesOf(put, *pool_, kPeerPages)) {
@@ -34,8 +34,7 @@ class PutPiecesTest : public ::testing::Test {
     return runs;
   }
 
-  const std::unique_ptr<PagePool> pool_ =
-      *PagePool::Create({.layers = 2, .kv_heads = 1, .head_dim = 8, .page_tokens = 4}, 16);
+  const std::unique_ptr<PagePool> pool_ = *PagePool::Create({2, {.kv_heads = 1, .head_dim = 8, .page_tokens = 4}}, 16);
 };
 
 TEST_F(PutPiecesTest, NeighboursOnBothSidesLeaveAsOnePiece) {

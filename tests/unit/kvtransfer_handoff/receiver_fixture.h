@@ -112,12 +112,8 @@ class ReceiverTest : public ::testing::Test {
  protected:
   // Pages of one token; a pool of ten.
   static ReceiverConfig Config() {
-    ReceiverConfig config;
-    config.layers = 2;
-    config.page_tokens = 1;
-    config.pages_total = 10;
-    config.max_attempts = 100;
-    return config;
+    static const KvLayout layout(2, {.page_tokens = 1});
+    return {.layout = &layout, .pages_total = 10, .max_attempts = 100};
   }
 
   void SetUp() override {

@@ -104,8 +104,13 @@ const std::map<std::string, std::vector<std::string>>& WaysOfWriter() {
   return ways;
 }
 
+const KvLayout& Layout() {
+  static const KvLayout layout(kLayers, {.page_tokens = kPageTokens});
+  return layout;
+}
+
 WriterMachine WriterIn(const std::string& state) {
-  WriterMachine writer({kLayers, kPageTokens, 100}, {kKey, kTokens, {}});
+  WriterMachine writer({&Layout(), 100}, {kKey, kTokens, {}});
   for (const std::string& event : WaysOfWriter().at(state)) writer.On(WriterEvent(event));
   return writer;
 }
@@ -284,7 +289,7 @@ class ReceiverWorld {
   }
 
   CountingPages pages_;
-  ReceiverMachine receiver_{{.layers = kLayers, .page_tokens = kPageTokens, .pages_total = kTotal, .max_attempts = 10}};
+  ReceiverMachine receiver_{{.layout = &Layout(), .pages_total = kTotal, .max_attempts = 10}};
 };
 
 const std::vector<std::string> kReceiverEvents = {

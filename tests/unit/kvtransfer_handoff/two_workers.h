@@ -29,7 +29,7 @@
 
 namespace baton::handoff_test {
 
-constexpr KvLayout kLayout{.layers = 2, .kv_heads = 1, .head_dim = 4, .page_tokens = 4, .dtype = KvType::kF32};
+inline const KvLayout kLayout(2, {.kv_heads = 1, .head_dim = 4, .page_tokens = 4, .dtype = KvType::kF32});
 constexpr absl::Duration kPatience = absl::Seconds(20);
 
 inline AttemptKey Key(uint64_t request, uint32_t attempt = 1) { return {.request = {0, request}, .attempt = attempt}; }
@@ -180,10 +180,10 @@ class DecodeSide {
  private:
   void Take(ReceivedSequence sequence) {
     bool right = sequence.pages.size() == size_t(kLayout.pages_for(sequence.tokens)) + 1;
-    for (int layer = 0; layer < kLayout.layers; ++layer) {
+    for (int layer = 0; layer < kLayout.layers(); ++layer) {
       for (size_t page = 0; page + 1 < sequence.pages.size(); ++page) {
         const std::byte* block = pool_->block(layer, sequence.pages[page].id());
-        for (size_t i = 0; i < kLayout.block_bytes(); ++i) {
+        for (size_t i = 0; i < kLayout.block_stride(); ++i) {
           right = right && block[i] == std::byte{Fill(sequence.key, layer, int(page))};
         }
       }
@@ -297,9 +297,9 @@ class PrefillSide {
       if (ended_.contains(key)) return;  // while we "computed"
       prompts_[key] = prompt;
     }
-    for (int layer = 0; layer < kLayout.layers; ++layer) {
+    for (int layer = 0; layer < kLayout.layers(); ++layer) {
       for (size_t page = 0; page < ids.size(); ++page) {
-        std::memset(pool_->block(layer, ids[page]), Fill(key, layer, int(page)), kLayout.block_bytes());
+        std::memset(pool_->block(layer, ids[page]), Fill(key, layer, int(page)), kLayout.block_stride());
       }
       sender_->PutLayer(key, layer, 0, ids);
     }
@@ -322,8 +322,8 @@ class PrefillSide {
     ~Prompt() {
       for (const PageRef& page : pages) {
         if (!given_back) break;  // with the transport, their memory is gone
-        for (int layer = 0; layer < kLayout.layers; ++layer) {
-          std::memset(pool->block(layer, page.id()), 0, kLayout.block_bytes());
+        for (int layer = 0; layer < kLayout.layers(); ++layer) {
+          std::memset(pool->block(layer, page.id()), 0, kLayout.block_stride());
         }
       }
     }

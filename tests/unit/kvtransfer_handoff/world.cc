@@ -7,16 +7,9 @@ namespace {
 
 constexpr int kPromptTokens = 2;
 
-ReceiverConfig ModelReceiverConfig() {
-  ReceiverConfig config;
-  config.layers = 1;
-  config.page_tokens = 1;
-  config.pages_total = kPages + 1;
-  config.max_attempts = kKeys;
-  return config;
-}
-
-constexpr WriterConfig kWriterConfig{.layers = 1, .page_tokens = 1, .peer_pages_total = kPages + 1};
+const KvLayout kLayout(1, {.page_tokens = 1});
+const ReceiverConfig kReceiverConfig{.layout = &kLayout, .pages_total = kPages + 1, .max_attempts = kKeys};
+const WriterConfig kWriterConfig{.layout = &kLayout, .peer_pages_total = kPages + 1};
 
 }  // namespace
 
@@ -27,10 +20,7 @@ AttemptKey KeyOfIndex(int index) {
 int IndexOfKey(const AttemptKey& key) { return int(key.request.low - 1) * kAttempts + int(key.attempt) - 1; }
 
 World::World(Mutation mutation, std::array<uint8_t, kRequests> attempts)
-    : mutation_(mutation),
-      max_attempts_(attempts),
-      receiver_config_(ModelReceiverConfig()),
-      receiver_(receiver_config_) {
+    : mutation_(mutation), max_attempts_(attempts), receiver_config_(kReceiverConfig), receiver_(receiver_config_) {
   const bool of_the_pool = mutation_ == Mutation::kNoGrowthPage || mutation_ == Mutation::kFreeOnSilence ||
                            mutation_ == Mutation::kWantsSharedPage;
   if (of_the_pool) pool_.set_mutation(mutation_);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <string>
 #include <variant>
 #include <vector>
@@ -17,7 +18,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr AttemptKey kAttempt{.request = {1, 2}, .attempt = 3};
-constexpr WriterConfig kConfig{.layers = 2, .page_tokens = 4, .peer_pages_total = 100};
+const KvLayout kLayout(2, {.page_tokens = 4});
+const WriterConfig kConfig{.layout = &kLayout, .peer_pages_total = 100};
 constexpr int kTokens = 10;  // three pages
 
 // Names of actions, and of the messages sent, in order.
@@ -94,6 +96,21 @@ TEST_F(WriterTest, PutsOnlyWantedPagesWhereTheGrantSays) {
   EXPECT_THAT(put.sources, ElementsAre(PageId{40}, PageId{42}));
   EXPECT_THAT(put.destinations, ElementsAre(PageId{7}, PageId{3}));
   EXPECT_THAT(PutLayer(1, 1, {PageId{41}}), IsEmpty()) << "nothing wanted";
+}
+
+TEST_F(WriterTest, PutsALayerIntoThePagesOfItsKvGroup) {
+  const KvLayout layout({{.page_tokens = 4}, {.page_tokens = 4}}, std::array{0, 1});
+  WriterMachine writer({.layout = &layout, .peer_pages_total = 100}, {kAttempt, /*tokens=*/6, {}});
+  writer.On(WriterMachine::Start{});
+  ASSERT_THAT(Names(writer.On(Message(Grant({7, 8, 3, 5}, {0, 2, 3})))), ElementsAre("granted"));
+  const auto put = [&](int layer) {
+    return std::get<WriterMachine::Put>(
+        writer.On(WriterMachine::PutLayer{layer, 0, {PageId{40}, PageId{41}, PageId{42}, PageId{43}}}).at(0));
+  };
+  EXPECT_THAT(put(0).sources, ElementsAre(PageId{40}, PageId{42}));
+  EXPECT_THAT(put(0).destinations, ElementsAre(PageId{7}, PageId{3}));
+  EXPECT_THAT(put(1).sources, ElementsAre(PageId{43}));
+  EXPECT_THAT(put(1).destinations, ElementsAre(PageId{5}));
 }
 
 TEST_F(WriterTest, PutsPagesOfALaterChunkWhereTheyBelong) {

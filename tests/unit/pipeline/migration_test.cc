@@ -269,10 +269,16 @@ TEST(Migration, ASequenceGoesOnElsewhereWithoutAGap) {
   EXPECT_EQ(moves, 1);
 }
 
-TEST(Migration, BackAndForth) {
+class BackAndForth : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Migration, BackAndForth, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "SeveralKvGroups" : "OneKvGroup"; });
+
+TEST_P(BackAndForth, GivesTheSameBits) {
   Request request = LongRequest(40, 400);
-  DecodeNode a("a", TinyNode());
-  DecodeNode b("b", TinyNode());
+  NodeOptions options = TinyNode();
+  options.kv_groups = GetParam();
+  DecodeNode a("a", options);
+  DecodeNode b("b", options);
   for (const bool shares : {false, true}) {
     request.shares_pages = shares;
     int moves = 0;
@@ -337,7 +343,7 @@ TEST(Migration, StaysWhenTheMoveIsGivenUpAtAnyPoint) {
 
 TEST(Migration, AWorkerThatDrainsOffersSequencesOnceTheyFillAPage) {
   DecodeNode node("a", TinyNode());
-  const int page_tokens = node.pool().layout().page_tokens;
+  const int page_tokens = node.pool().layout().page_tokens();
   node.StartDraining();
   Attempt attempt;
   attempt.key = {{7, 7}, 1};

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "tests/grouped_model.h"
 #include "tests/status_matchers.h"
 #include "tests/tiny_models.h"
 #include "worker/reports.h"
@@ -180,7 +181,9 @@ Node::Node(std::string name, const NodeOptions& options, int max_bypass)
       options_(options),
       registry_(std::make_shared<prometheus::Registry>()),
       metrics_(*registry_, "test", name_),
-      model_(ValueOrDie(Model::Load(options.model_folder, {.threads = options.threads, .kv_dtype = KvType::kF32}))),
+      model_(ValueOrDie(options.kv_groups ? LoadInGroups(options.model_folder, KvType::kF32)
+                                          : Model::Load(options.model_folder,
+                                                        {.threads = options.threads, .kv_dtype = KvType::kF32}))),
       transport_(ValueOrDie(InprocTransport::Create(Loopback(options.peer_timeout)))) {
   pool_ = ValueOrDie(
       PagePool::Create(model_->kv_layout(), options.pages, [this](size_t bytes) -> absl::StatusOr<PoolMemory> {

@@ -34,6 +34,7 @@ struct NodeOptions {
   int max_bypass = 8;  // of a decode node
   int growth_watermark_pages = 8;
   absl::Duration peer_timeout = absl::Milliseconds(600);
+  bool kv_groups = false;  // LoadInGroups
 };
 
 // What both kinds of node are made of.

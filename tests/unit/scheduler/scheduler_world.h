@@ -45,7 +45,7 @@ class FakeModel final : public Model {
 
  private:
   ModelConfig config_;
-  KvLayout layout_{.layers = kLayers, .kv_heads = 1, .head_dim = 8, .page_tokens = kPageTokens};
+  KvLayout layout_{kLayers, {.kv_heads = 1, .head_dim = 8, .page_tokens = kPageTokens}};
   const std::string numerics_id_ = "fake";
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "baton/v1/worker.pb.h"
 #include "tests/metrics_page.h"
 #include "worker/admission/attempt_gate.h"
 #include "worker/metrics.h"

@@ -26,7 +26,7 @@ using ::baton::testing::Fails;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr KvLayout kLayout{.layers = 1, .kv_heads = 1, .head_dim = 4, .page_tokens = 4, .dtype = KvType::kF32};
+const KvLayout kLayout(1, {.kv_heads = 1, .head_dim = 4, .page_tokens = 4, .dtype = KvType::kF32});
 constexpr uint32_t kPages = 10;
 constexpr auto kLocal = CapacityLedger::Claimant::kLocalPrompt;
 constexpr auto kRemote = CapacityLedger::Claimant::kReservation;

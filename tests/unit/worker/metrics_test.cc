@@ -71,8 +71,7 @@ TEST_F(WorkerMetricsTest, AProbeCountsAsAProbeOnly) {
 }
 
 TEST_F(WorkerMetricsTest, AStepCountsUnlessItHoldsProbesOnly) {
-  ASSERT_OK_AND_ASSIGN(const auto pool,
-                       PagePool::Create({.layers = 1, .kv_heads = 1, .head_dim = 8, .page_tokens = 4}, 4));
+  ASSERT_OK_AND_ASSIGN(const auto pool, PagePool::Create({1, {.kv_heads = 1, .head_dim = 8, .page_tokens = 4}}, 4));
   Sequence probe(AttemptOf(/*is_probe=*/true), *pool);
   Sequence request(AttemptOf(/*is_probe=*/false), *pool);
   metrics_.StepDone({{.sequence = &probe, .tokens = 2, .sampled = {}}}, absl::Seconds(1));

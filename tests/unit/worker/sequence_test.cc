@@ -16,7 +16,7 @@ Attempt MakeAttempt(std::vector<TokenId> prompt, std::vector<TokenId> prior, uin
 
 // Pages of 4 tokens.
 std::unique_ptr<PagePool> NewPool(uint32_t pages) {
-  return *PagePool::Create({.layers = 1, .kv_heads = 1, .head_dim = 8, .page_tokens = 4}, pages);
+  return *PagePool::Create({1, {.kv_heads = 1, .head_dim = 8, .page_tokens = 4}}, pages);
 }
 
 // Takes pages for `tokens` tokens, as admission and growth do.
