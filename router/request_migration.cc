@@ -137,7 +137,7 @@ void RequestMachine::DropSuccessor(Outcome outcome) {
   if (!successor_) return;
   Close(*successor_);
   actions_.push_back(action::AttemptEnded{successor_->number, std::move(outcome), std::nullopt});
-  // What the successor's worker said of the output's end was for that attempt.
+  // The successor's worker reported the output's end for the dropped attempt only.
   worker_finished_.reset();
   successor_.reset();
 }
