@@ -84,7 +84,7 @@ class FakePages final : public FifoAdmission {
   std::set<uint32_t> quarantined_;
 };
 
-// What comes back, short: "<request>:<message or action>".
+// Returns an action as a short text: "<request>:<message or action>".
 inline std::string Short(const ReceiverMachine::Action& action) {
   if (const auto* send = std::get_if<ReceiverMachine::Send>(&action)) {
     const uint64_t request = KeyOf(send->message).request.low;
@@ -150,7 +150,7 @@ class ReceiverTest : public ::testing::Test {
     ADD_FAILURE() << "nothing was granted";
     return {};
   }
-  // What the writer of `grant` says when it has put everything.
+  // Returns the Commit of the writer of `grant` after all puts.
   static Commit CommitOf(const Granted& grant) {
     uint64_t sum = 0;
     for (int layer : {0, 1}) {

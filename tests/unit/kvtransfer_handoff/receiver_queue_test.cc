@@ -1,4 +1,4 @@
-// What a receiver claims of its Admission, and how it carries out the decisions.
+// The claims that a ReceiverMachine makes at its Admission, and how the machine carries out decisions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

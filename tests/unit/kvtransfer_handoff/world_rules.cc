@@ -1,4 +1,4 @@
-// What must hold in every state, and what at rest.
+// The rules of every state, and the rules of states at rest.
 #include "world.h"
 
 namespace baton::handoff {

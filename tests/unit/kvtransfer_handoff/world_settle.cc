@@ -68,7 +68,7 @@ void World::Forget() {
     if (!a.handoff && !receiver_.state(KeyOfIndex(key)) && !UnderWay(key) && a.to_decode.empty()) a.connection = 0;
   }
   for (int i = 0; i < kConnections; ++i) {
-    // What was given up and is not waited for any more is as good as revoked.
+    // A peer that was given up and for which nothing waits counts as revoked.
     Connection& c = connections_[size_t(i)];
     const bool waits = std::any_of(attempts_.begin(), attempts_.end(),
                                    [&](const Attempt& a) { return a.handoff && a.connection == i; });

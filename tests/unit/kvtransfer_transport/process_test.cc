@@ -360,7 +360,7 @@ TEST_P(ProcessTest, StrangersThatSayNothingDoNotKeepPeersOut) {
     sockets.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_EQ(connect(sockets.back(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
   }
-  // They are dropped when their time is up; meanwhile peers are turned away and may try again.
+  // Connections are dropped when their time is up; meanwhile peers are refused and may try again.
   std::string answer;
   for (const absl::Time deadline = absl::Now() + testing::kPatience; answer != "OK" && absl::Now() < deadline;) {
     PeerProcess peer({"write", GetParam(), kSecret, transport_->address()});

@@ -37,7 +37,7 @@ v1::GenerateRequest Prompt(const std::string& text) {
   return request;
 }
 
-// What CheckRequest and then ResolveRequest say.
+// Returns the result of CheckRequest and then ResolveRequest.
 absl::Status Check(const v1::GenerateRequest& request, const ModelLimits& limits = kLimits) {
   if (absl::Status status = CheckRequest(request); !status.ok()) return status;
   return ResolveRequest(request, Assets(), limits, 1).status();
