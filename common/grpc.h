@@ -47,8 +47,8 @@ class GrpcServer {
   ~GrpcServer();
 
   int port() const { return port_; }
-  // What health checks answer, for the empty service name and each of health_names. Watchers hear of changes only.
-  // Thread-safe; the last call wins.
+  // Sets the answer of health checks, for the empty service name and each of health_names. Watchers hear of changes
+  // only. Thread-safe; the last call wins.
   void SetServing(bool serving) ABSL_LOCKS_EXCLUDED(health_mutex_);
   // Waits for running calls until `deadline`, then cancels what is left. New calls are refused at once. Later calls do
   // nothing; not to be called from two threads.

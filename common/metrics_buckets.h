@@ -1,8 +1,8 @@
 // Histogram boundaries, one set per kind of quantity.
 //
-// A set has at most 24 boundaries. Seven of them a decade (1, 1.4, 2, 2.7, 3.7, 5, 7) cover three decades: there a p95
-// that is interpolated within its bucket, as Prometheus' histogram_quantile does, is right within 5 % for latencies
-// that spread at least as much as an exponential distribution. The boundaries outside only tell how far values go.
+// A set has at most 24 boundaries. Seven boundaries a decade (1, 1.4, 2, 2.7, 3.7, 5, 7) cover three decades. There, a
+// p95 of histogram_quantile, which interpolates within a bucket, is right within 5 % for latencies that spread at least
+// as much as an exponential distribution. The other boundaries only tell how far values go.
 #pragma once
 
 #include <prometheus/histogram.h>

@@ -1,4 +1,4 @@
-// What Prometheus' clients tell of any process (process_*), and which build of Baton it is (baton_build_info).
+// The usual metrics of any process (process_*), and the build of Baton (baton_build_info).
 #pragma once
 
 #include <prometheus/collectable.h>

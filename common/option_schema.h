@@ -1,4 +1,4 @@
-// What OptionSet knows of each option: a name, a help text and a setter. Private to the options parser.
+// The entry of an option in an OptionSet: a name, a help text and a setter. Private to the options parser.
 #pragma once
 
 #include <functional>

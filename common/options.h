@@ -1,5 +1,5 @@
-// One schema for a program's options: each is a flag on the command line and a key in a YAML file, with one name, one
-// default and one line of help. The command line wins over the file.
+// One schema for a program's options. Each option is a flag on the command line and a key in a YAML file, with one
+// name, one default and one line of help. The command line wins over the file.
 //
 //   OptionSet set("baton-decode", "Serves the decode phase.");
 //   set.Add("listen", &options.listen, "host:port for gRPC");
@@ -9,8 +9,8 @@
 //
 // `--config FILE`, `--help` and `--version` are there without being added. In YAML: `peer-timeout: 3s`; groups are
 // written with their dot: "log.level" is `--log.level` and `log: {level: info}`. Durations as "250ms", "3s"; sizes as
-// "512MiB", "2GiB". Unknown flags and keys, values that do not parse or are out of range, and a file that does not
-// exist are INVALID_ARGUMENT with the name, the value, and what was expected. Not thread-safe.
+// "512MiB", "2GiB". INVALID_ARGUMENT names the option, the value and the expected value: for unknown flags and keys,
+// bad values, and a missing file. Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -32,7 +32,7 @@ enum class Cause : uint8_t {
 // From the point of view of the worker that reports the outcome. kPair: either worker may be to blame.
 enum class Fault : uint8_t { kNobody = 1, kClient = 2, kReporter = 3, kPeer = 4, kPair = 5 };
 
-// What becomes of a request whose attempt ended so.
+// The router's next step for a request after the end of an attempt.
 enum class NextStep : uint8_t {
   kDone,      // nothing went wrong
   kFail,      // every other attempt would end in the same way

@@ -77,7 +77,7 @@ grpc::ServerWriteReactor<v1::DecodeEvent>* DecodeService::Decode(grpc::CallbackS
     local ? scheduler.RunLocally(attempt, ReportTo(stream)) : scheduler.Receive(attempt, ReportTo(stream));
   });
   return EventStream<v1::DecodeEvent>::Serve(std::move(stream), [this, key, local] {
-    // The writer is told at once. A sequence that runs here leaves the batch after the current step.
+    // The writer hears of the abort at once. A running sequence leaves the batch after the current step.
     if (!local) parts_.receiver->CloseAttempt(key);
     parts_.compute->Post([key](Scheduler& scheduler) { scheduler.Cancel(key); });
   });

@@ -1,5 +1,5 @@
-// The DecodeWorker service. A Decode call is one attempt; its cancellation aborts the attempt. A Migrate call hands the
-// sequence of a running attempt over.
+// The DecodeWorker service. A Decode call is one attempt; cancelling the call aborts the attempt. A Migrate call hands
+// the sequence of a running attempt over.
 //
 // Thread-safe.
 #pragma once

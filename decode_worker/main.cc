@@ -1,4 +1,4 @@
-// baton-decode: receives prompts' KV from prefill workers and streams tokens; with --role both it computes prompts too.
+// baton-decode: receives prompts' KV from prefill workers and streams tokens. With --role both, computes prompts too.
 
 #include <cstdio>
 #include <memory>
@@ -28,11 +28,11 @@ struct DecodeOptions {
     set.AddChoice("role", &role, {"decode", "both"}, "both: computes prompts too, and serves without prefill workers");
     set.Add("handoff-listen", &worker.transport.listen_address, "host:port where other workers hand over");
     set.Add("handoff-advertise", &worker.transport.advertise_address,
-            "host:port that other workers are told (default: where it listens)");
+            "host:port for other workers' connections (default: the address listened on)");
     set.Add("max-bypass", &max_bypass,
-            "a reservation or local prompt that waits for room is passed by younger requests at most this often");
+            "how often younger requests may pass a reservation or local prompt that waits for room");
     set.Add("growth-watermark-pages", &growth_watermark_pages,
-            "free pages that a new sequence leaves for running sequences: one for each, at most this many");
+            "most free pages that a grant leaves for running sequences, one for each");
   }
   CapacityLedger::Limits Capacity() const {
     return {.max_sequences = worker.schedule.max_sequences,
@@ -56,7 +56,7 @@ absl::Status Run(int argc, char** argv) {
   BATON_RETURN_IF_ERROR(InitLogging(options.worker.log, options.worker.worker_id));
   ShutdownSignal signal;
 
-  // With role both and no secret it serves alone.
+  // Without a secret, a worker of role both receives no handoffs.
   const bool receives = !options.worker.transport.secret.empty();
   BATON_ASSIGN_OR_RETURN(
       const std::unique_ptr<WorkerHost> host,
@@ -64,7 +64,7 @@ absl::Status Run(int argc, char** argv) {
   Compute compute(host->compute_parts(), options.worker.schedule, options.Capacity());
   std::unique_ptr<HandoffEndpoints> endpoints;
   if (receives) {
-    // All attempts that the gate lets in, and as many again that are on their way out.
+    // All attempts that the gate admits, and as many that are ending.
     BATON_ASSIGN_OR_RETURN(
         endpoints,
         HandoffEndpoints::Create(host->identity(), {.max_attempts = 2 * options.worker.max_attempts()},

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, starts a router, a prefill worker and a decode worker as separate processes, and
-# streams answers of the bundled demo model. Everything it started is gone when it ends.
+# Installs missing packages, builds, starts a router, a prefill worker and a decode worker as separate processes, and
+# streams answers of the bundled demo model. Leaves no process behind.
 set -euo pipefail
 
 # shellcheck source=deploy/lib.sh
@@ -10,21 +10,21 @@ usage() {
   cat <<EOF
 usage: deploy/demo.sh [--once] [--prompt TEXT] [--model PATH] [--port N]
 
-  --once         answer one prompt and end; otherwise take more prompts, one per line, until Ctrl-C or Ctrl-D
+  --once         answer one prompt and end; without --once, take more prompts, one per line, until Ctrl-C or Ctrl-D
   --prompt TEXT  the first prompt (default: "$prompt")
-  --model PATH   a model's folder in Hugging Face form or its GGUF file (default: the bundled demo model)
+  --model PATH   the model: a folder in Hugging Face form or a GGUF file (default: the bundled demo model)
   --port N       the first of seven consecutive ports on the loopback (default: 8051, or \$BATON_PORT)
 
-With \$BATON_BIN set to a folder with Baton's binaries, nothing is installed or built.
+If \$BATON_BIN names a folder with Baton's binaries, the script installs and builds nothing.
 EOF
 }
 
 once=0
 prompt="What does Baton do?"
 model=$root/models/demo-chat
-# A model this small gains nothing from more.
+# The demo model is too small for more threads.
 max_threads=4
-# Below Linux's ephemeral ports (32768 and up), where any outgoing connection may hold one for a minute.
+# Below Linux's ephemeral ports (32768 and up), which outgoing connections may hold for a minute.
 port=${BATON_PORT:-8051}
 while [ $# -gt 0 ]; do
   case $1 in
@@ -55,11 +55,11 @@ fi
 
 declare -A pids=() logs=()
 
-# Runs on every way out. What a SIGKILL of this script leaves behind gets its SIGTERM from the kernel (see launch).
+# Runs at every exit but SIGKILL. After a SIGKILL of this script, the kernel sends SIGTERM to its children (see launch).
 cleanup() {
   local code=$? children alive pid deadline
   trap '' INT TERM
-  children=$(jobs -p)  # a signal may have come before launch could note the last one
+  children=$(jobs -p)  # not pids: a signal may have come before launch noted the last child
   for pid in $children; do kill -TERM "$pid" 2>/dev/null || true; done
   deadline=$((SECONDS + 5))
   while [ $SECONDS -lt $deadline ]; do
@@ -87,7 +87,7 @@ trap cleanup EXIT
 trap 'printf "\n"; exit 130' INT
 trap 'exit 143' TERM
 
-# launch NAME BINARY ARGUMENT...: in the background.
+# launch NAME BINARY ARGUMENT...: runs a program in the background.
 launch() {
   local name=$1 binary=$2
   shift 2
@@ -95,8 +95,8 @@ launch() {
   pids[$name]=$!
 }
 
-# start NAME BINARY ARGUMENT...: launches it with its output in a file that has lost its name, so that none is left
-# behind whatever ends this script.
+# start NAME BINARY ARGUMENT...: launches a program whose output goes to a file without a name. No end of this script
+# leaves such a file behind.
 start() {
   local file fd
   file=$(mktemp "${TMPDIR:-/tmp}/baton-demo.XXXXXX")
@@ -108,7 +108,8 @@ start() {
 
 running() { kill -0 "${pids[$1]}" 2>/dev/null; }
 
-# finish NAME: waits for its end and returns its status. A signal interrupts this at once, unlike a command in front.
+# finish NAME: waits for the program's end and returns its status. A signal interrupts `wait` at once, unlike a program
+# in the foreground.
 finish() {
   local status=0
   wait "${pids[$1]}" || status=$?
@@ -116,7 +117,7 @@ finish() {
   return "$status"
 }
 
-# fail_with_log NAME WHAT-FAILED WHAT-TO-DO: shows the end of that process's log first.
+# fail_with_log NAME WHAT-FAILED WHAT-TO-DO: shows the end of the program's log, then fails.
 fail_with_log() {
   local name=$1
   shift
@@ -129,12 +130,12 @@ check_ports() {
   local p
   for p in $(seq "$port" $((port + 6))); do
     if (exec 3<>"/dev/tcp/127.0.0.1/$p") 2>/dev/null; then
-      die "port $p is in use." "Stop what listens there, or choose other ports: deploy/demo.sh --port N"
+      die "port $p is in use." "Stop the program that listens there, or choose other ports: deploy/demo.sh --port N"
     fi
   done
 }
 
-# The CPUs this process may use, one per line.
+# Prints the CPUs that this process may use, one per line.
 usable_cpus() {
   local range
   for range in $(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status | tr ',' ' '); do
@@ -142,7 +143,7 @@ usable_cpus() {
   done
 }
 
-# Sets compute_prefill and compute_decode: half of the cores for each worker, so that they do not slow each other down.
+# Sets compute_prefill and compute_decode: each worker gets half of the cores, so that no worker slows the other down.
 split_cores() {
   local cpus half
   mapfile -t cpus < <(usable_cpus)
@@ -170,14 +171,14 @@ start_processes() {
     --workers="127.0.0.1:$((port + 1)),127.0.0.1:$((port + 2))" --drain-timeout=1s
 }
 
-# Ends as soon as a worker does: one that cannot serve says why and exits.
+# Waits until the router is ready. Fails as soon as a process ends: a worker that cannot serve says why and exits.
 wait_until_ready() {
   local limit=120 name
   start status baton status --target "127.0.0.1:$port" --wait "${limit}s"
   while running status; do
     for name in prefill decode router; do
       running "$name" ||
-        fail_with_log "$name" "the $name process ended before it was ready." "Its last lines above say why."
+        fail_with_log "$name" "the $name process ended before it was ready." "The last lines of the log, above, say why."
     done
     sleep 0.1
   done
@@ -193,7 +194,7 @@ answer() {
   finish client
 }
 
-# One prompt per line, from the terminal or whatever stdin is.
+# Answers one prompt per line of stdin.
 answer_more() {
   local line
   while true; do
@@ -203,7 +204,7 @@ answer_more() {
     else
       read -r line || [ -n "$line" ] || break
     fi
-    # A prompt that is refused says so; the next one may do better.
+    # The client prints the error of a refused prompt; the next prompt may succeed.
     if [ -n "$line" ]; then answer "$line" || true; fi
   done
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Functions that the scripts share. To be sourced by bash with `set -euo pipefail`; needs nothing but an installed Debian base.
+# Functions that the scripts share, for bash with `set -euo pipefail`. The functions need only Debian's base packages.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 log_dir=$root/build/logs
@@ -15,7 +15,7 @@ die() {
   exit 1
 }
 
-# As many compilers at a time as there are cores, and 1.5 GiB of memory for each.
+# Prints how many compilers to run at a time: one per core, and per 1.5 GiB of memory.
 job_count() {
   local cores memory_kib
   cores=$(nproc)
@@ -25,11 +25,11 @@ job_count() {
   echo $((cores < fitting ? cores : fitting))
 }
 
-# step NAME WHAT COMMAND...: one line that says what is done and how long it took. Output goes to a log, whose end is shown
-# when the command fails; `step` returns its status then.
+# step NAME WHAT COMMAND...: runs a command, prints one line with WHAT and the time, and returns the command's status.
+# The output goes to a log. If the command fails, `step` shows the end of the log.
 #
-# A function runs in a shell of its own. Bash ignores errexit in all that runs on the left of `||`, subshells included, so
-# that a function called there would go on after a command that failed, and return the status of its last one.
+# A function runs in a separate shell. On the left of `||`, bash ignores errexit, also in subshells: a function called
+# there would continue after a failed command, and return the status of its last command.
 step() {
   local name=$1 what=$2 start=$SECONDS status=0
   shift 2
@@ -50,12 +50,12 @@ step() {
   return "$status"
 }
 
-# The packages of deploy/packages.txt that are not installed, one per line. Fails when it cannot tell.
+# Prints the packages of deploy/packages.txt that are not installed, one per line. Fails if dpkg-query or the list fails.
 missing_packages() {
   local wanted installed
   wanted=$(sed 's/#.*//' "$root/deploy/packages.txt" | tr -s ' \t' '\n' | sed '/^$/d' | sort -u) || return
   [[ -n $wanted ]] || return 1
-  # Names it does not know make dpkg-query fail with 1, and are what we are after.
+  # For an unknown package, dpkg-query fails with 1: the package is missing.
   # shellcheck disable=SC2086  # one word per package
   installed=$({ dpkg-query -W -f='${db:Status-Status} ${Package}\n' $wanted 2>/dev/null || (($? == 1)); } |
     sed -n 's/^installed //p' | sort -u) || return
@@ -71,8 +71,8 @@ as_root() {
   fi
 }
 
-# install_as_root PACKAGE...: installs packages and starts none of their services. Debian asks policy-rc.d whether it may
-# start one; 101 means no. Prometheus is wanted for promtool only, so that it is not started at the next boot either.
+# install_as_root PACKAGE...: installs packages and starts none of their services. Debian asks policy-rc.d before the
+# start of a service; 101 means no. The package prometheus is needed for promtool only: its service stays off at boot, too.
 install_as_root() (
   policy=/usr/sbin/policy-rc.d
   if [[ ! -e $policy ]]; then
@@ -87,7 +87,7 @@ install_as_root() (
   fi
 )
 
-# Installs what is missing of deploy/packages.txt. Touches nothing, and needs no rights, when nothing is.
+# Installs the missing packages of deploy/packages.txt. If no package is missing, changes nothing and needs no rights.
 install_packages() {
   local names missing
   names=$(missing_packages) ||
@@ -95,7 +95,7 @@ install_packages() {
   if [[ -z $names ]]; then return; fi
   mapfile -t missing <<<"$names"
   if [[ $(id -u) != 0 ]] && ! command -v sudo >/dev/null; then
-    die "${#missing[@]} Debian packages are missing, and this is neither root nor is there sudo." \
+    die "${#missing[@]} Debian packages are missing, and installing them needs root or sudo." \
       "As root, run: apt-get install --no-install-recommends ${missing[*]}"
   fi
   if [[ $(id -u) != 0 ]]; then sudo -v || die "sudo did not grant root rights to install: ${missing[*]}"; fi
@@ -109,8 +109,8 @@ build_preset() {
   local preset=$1
   shift
   step "configure-$preset" "configuring build/$preset" cmake -S "$root" --preset "$preset" ||
-    die "the build could not be configured." "Is a package missing? $root/deploy/packages.txt lists them all."
+    die "the build could not be configured." "Is a package missing? $root/deploy/packages.txt lists all packages."
   step "build-$preset" "building build/$preset" \
     cmake --build "$root/build/$preset" --parallel "$(job_count)" ${*:+--target "$@"} ||
-    die "the build failed." "If the compiler was killed, memory ran out: close something and run this script again."
+    die "the build failed." "If the compiler was killed, memory ran out: free memory and run this script again."
 }

@@ -1,19 +1,20 @@
 // Moves bytes between two processes: messages, and one-sided writes into a registered region. A Transport knows nothing
 // of requests. All methods are thread-safe and return at once; the work runs on one I/O thread.
 //
-// The I/O thread never waits for compute. It calls TransportEvents, one call at a time; an event must not block.
+// The I/O thread never waits for compute. The I/O thread calls TransportEvents, one call at a time; an event must not
+// block.
 //
-// Peers. Both sides prove that they hold the shared secret (HMAC challenge) before the transport accepts anything else.
-// Both send heartbeats from the I/O thread. States of a peer:
+// Peers. Each side proves that it holds the shared secret (HMAC challenge) before the transport accepts anything else.
+// Each side sends heartbeats from the I/O thread. States of a peer:
 //   alive    heard within silent_after
 //   silent   not heard for silent_after; may become alive again
 //   given up after peer_timeout, or because the connection broke or was closed. Flushes fail; no message is sent or
 //            accepted; but the peer's writes may still land. Only revoked can follow
-//   revoked  no later write of this peer can land, and the peer reads none of our memory. Final
+//   revoked  no later write of this peer can land, and the peer reads no local memory. Final
 //
 // Proof of revoked, by data path. A timer alone is never a proof: a stopped peer on shared memory stays given up.
-//   tcp            our endpoint is closed
-//   shared memory  the peer's process is dead, or has said that it unmapped our memory
+//   tcp            the local endpoint is closed
+//   shared memory  the peer's process is dead, or has said that it unmapped the local memory
 //   in-process     at once
 //
 // A peer's pending flushes fail before the peer is reported as revoked. Callbacks that have not run when the transport
@@ -54,13 +55,13 @@ struct PutPiece {
 class TransportEvents {
  public:
   virtual ~TransportEvents() = default;
-  // A peer connected to us and is authenticated. (For outgoing connections see Connect.)
+  // A peer connected and is authenticated. (For outgoing connections see Connect.)
   virtual void OnPeerAccepted(PeerId peer) = 0;
   // `message` has at most max_message_bytes and is valid during the call.
   virtual void OnMessage(PeerId peer, std::string_view message) = 0;
   // Follows OnPeerAccepted or Connect's callback. `why` is OK unless the peer is given up or revoked.
   virtual void OnPeerState(PeerId peer, PeerState state, const absl::Status& why) = 0;
-  // Returns whether the peer may write [offset, offset + bytes) of our region in `stream`. Only transports whose
+  // Returns whether the peer may write [offset, offset + bytes) of the local region in `stream`. Only transports whose
   // receiver performs the writes ask, for each piece or for parts of a long piece. False discards the bytes and
   // disconnects the peer.
   virtual bool AllowWrite(PeerId peer, StreamId stream, uint64_t offset, uint64_t bytes) = 0;
@@ -122,14 +123,14 @@ class Transport {
   // peer if `message` exceeds max_message_bytes or too many unsent bytes wait for the peer.
   virtual void Send(PeerId peer, std::string message) = 0;
 
-  // Errors are reported by the stream's Flush.
+  // The stream's Flush reports errors.
   virtual void Put(PeerId peer, StreamId stream, std::span<const PutPiece> pieces) = 0;
 
   // `done` runs on the I/O thread. OK: every put of `stream` has landed in the peer's memory. Error: the puts no longer
   // read local memory. The stream id may be reused afterwards.
   virtual void Flush(PeerId peer, StreamId stream, std::function<void(absl::Status)> done) = 0;
 
-  // Closes the connection. OnPeerState(kRevoked) follows once that is proven; until then the peer is kGivenUp.
+  // Closes the connection. OnPeerState(kRevoked) follows once revocation is proven; until then the peer is kGivenUp.
   virtual void Disconnect(PeerId peer) = 0;
 
   // Returns the data path to a peer, for logs and usage reports: "ucx:shm", "ucx:tcp", "inproc". With RDMA, every

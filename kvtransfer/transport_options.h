@@ -1,4 +1,4 @@
-// Checks that hold for every kind of transport.
+// The checks of options for every transport.
 #pragma once
 
 #include "absl/status/status.h"
@@ -6,7 +6,7 @@
 
 namespace baton {
 
-// INVALID_ARGUMENT naming the option and what was expected.
+// INVALID_ARGUMENT names the option and the expected value.
 absl::Status CheckTransportOptions(const TransportOptions& options);
 
 }  // namespace baton

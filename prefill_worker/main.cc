@@ -26,7 +26,7 @@ absl::Status Run(int argc, char** argv) {
   BATON_ASSIGN_OR_RETURN(const OptionSet::Outcome outcome, set.Parse(argc, argv));
   if (outcome == OptionSet::Outcome::kAnswered) return absl::OkStatus();
   BATON_RETURN_IF_ERROR(options.Finalize("prefill", /*needs_secret=*/true));
-  // UCX opens ports even though no handoff comes in: only on the host at which the router connects.
+  // UCX opens ports even without incoming handoffs. The ports belong on the host at which the router connects.
   if (options.transport.local_host.empty()) {
     BATON_ASSIGN_OR_RETURN(const HostPort listen, ParseHostPort(options.listen));
     options.transport.local_host = listen.host;
@@ -38,7 +38,7 @@ absl::Status Run(int argc, char** argv) {
                          WorkerHost::Create(options, v1::WORKER_ROLE_PREFILL, /*with_transport=*/true));
   BATON_ASSIGN_OR_RETURN(const std::unique_ptr<HandoffSender> sender,
                          HandoffSender::Create(host->identity(), host->transport(), host->pool()));
-  // Oldest first: no prompt passes an older one. Sequences do not grow here, so that no pages are left for growth.
+  // No prompt passes an older prompt. Sequences do not grow on a prefill worker: no pages are left for growth.
   Compute compute(host->compute_parts(), options.schedule,
                   {.max_sequences = options.schedule.max_sequences,
                    .max_waiting_reservations = 0,

@@ -1,4 +1,4 @@
-// The PrefillWorker service: one Prefill call is one attempt, and its cancellation aborts the attempt.
+// The PrefillWorker service. A Prefill call is one attempt; cancelling the call aborts the attempt.
 //
 // Thread-safe.
 #pragma once
@@ -12,7 +12,7 @@ namespace baton {
 
 class PrefillService final : public v1::PrefillWorker::CallbackService {
  public:
-  // All outlive the service.
+  // All parts outlive the service.
   PrefillService(AttemptLimits limits, AttemptGate* gate, Compute* compute);
 
   grpc::ServerWriteReactor<v1::PrefillEvent>* Prefill(grpc::CallbackServerContext* context,

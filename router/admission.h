@@ -1,4 +1,4 @@
-// How many requests are in flight, and whether more may come. Thread-safe.
+// Counts the requests in flight and refuses more than a limit. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace baton::router {
 
 class Admission {
  public:
-  // A request's place, given back when destroyed. Outlived by its Admission.
+  // A request's place, freed by the destructor. The Admission must outlive its tickets.
   class Ticket {
    public:
     Ticket() = default;
@@ -35,7 +35,7 @@ class Admission {
     }
 
     bool held() const { return admission_ != nullptr; }
-    // `end` is called once if the admission is stopped while the ticket is held: by Stop, or here if it was before.
+    // Calls `end` once if the admission stops while the ticket is held; at once if the admission has stopped before.
     void WhenStopped(std::function<void()> end) { admission_->WhenStopped(number_, std::move(end)); }
 
    private:
@@ -45,10 +45,10 @@ class Admission {
 
   explicit Admission(size_t max_requests) : max_requests_(max_requests) {}
 
-  // UNAVAILABLE while draining, RESOURCE_EXHAUSTED with the limit when full.
+  // UNAVAILABLE: draining. RESOURCE_EXHAUSTED names the limit.
   absl::StatusOr<Ticket> Enter() {
     MutexLock lock(mutex_);
-    if (draining_) return absl::UnavailableError("draining: this router takes no new requests");
+    if (draining_) return absl::UnavailableError("the router is draining and takes no new requests");
     if (running_.size() >= max_requests_) {
       return absl::ResourceExhaustedError(absl::StrCat("max-requests: ", max_requests_, " requests are in flight"));
     }
@@ -61,7 +61,7 @@ class Admission {
     draining_ = true;
   }
 
-  // Ends the requests that still run.
+  // Ends all requests in flight.
   void Stop() {
     std::vector<std::function<void()>> ends;
     {
@@ -79,7 +79,7 @@ class Admission {
     return stopped_;
   }
 
-  // Until no request is in flight; false if that took too long.
+  // Waits until no request is in flight; false if a request is still in flight at `deadline`.
   bool WaitIdle(SteadyTime deadline) {
     MutexLock lock(mutex_);
     while (!running_.empty()) {
@@ -113,7 +113,8 @@ class Admission {
   const size_t max_requests_;
   mutable Mutex mutex_;
   CondVar idle_;
-  absl::flat_hash_map<uint64_t, std::function<void()>> running_ ABSL_GUARDED_BY(mutex_);  // by ticket: ends it
+  // By ticket: the function that ends the request.
+  absl::flat_hash_map<uint64_t, std::function<void()>> running_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_ ABSL_GUARDED_BY(mutex_) = 1;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,4 +1,4 @@
-// The conversation that a client sends, as the chat template's side knows it.
+// Converts a client's conversation to the form of text/chat.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace baton::router {
 
-// INVALID_ARGUMENT, with `field` for the conversation, names what is not supported. What is wrong with the conversation
-// itself shows when it is rendered.
+// INVALID_ARGUMENT names the unsupported field, with `field` as the conversation's name. RenderChat checks the
+// conversation.
 absl::StatusOr<Conversation> ReadChat(const v1::ChatInput& chat, const std::string& field);
 
 }  // namespace baton::router

@@ -16,13 +16,13 @@
 namespace baton::router {
 namespace {
 
-// A merged chunk stays far below any client's message limit, with 20 logprobs per token too.
+// Keeps a merged chunk far below any client's message limit, also with 20 logprobs per token.
 constexpr int kMaxChunkTokens = 256;
 
-// Hint for requests refused because this router is full: about the time in which some request ends.
+// The hint in a refusal of a full router: about the time until a running request ends.
 constexpr absl::Duration kFullRetryAfter = absl::Seconds(1);
 
-// How long a client may take to read what was written before its request failed, and so to see the status.
+// A failed request's client has this long to read earlier chunks, and so to see the status.
 constexpr absl::Duration kStatusGrace = absl::Seconds(1);
 
 void Merge(v1::Chunk chunk, std::deque<v1::Chunk>& chunks) {
@@ -57,7 +57,7 @@ GenerateCall* GenerateCall::Start(const ServiceContext& context, grpc::CallbackS
     Log(LogLevel::kInfo, "request.refused",
         {{"request", self->id_.ToString()}, {"label", request.request_label()}, {"status", status}});
     context.metrics->RequestEnded(self->model_, absl::StatusCodeToString(status.code()), SteadyTime::Now() - received);
-    // What admission lets in and is refused then would be refused again.
+    // Only a full admission deserves a retry hint: any other refusal would come again.
     const bool is_full = !self->ticket_.held() && absl::IsResourceExhausted(status);
     self->OnFail(status, is_full ? kFullRetryAfter : absl::ZeroDuration());
   }
@@ -99,7 +99,7 @@ absl::Status GenerateCall::Run(const v1::GenerateRequest& request) {
 
 absl::Duration GenerateCall::Timeout() const {
   const absl::Duration left = absl::FromChrono(call_->deadline()) - absl::Now();
-  // gRPC's word for "no deadline" is one in the far future.
+  // gRPC represents "no deadline" by a time in the far future.
   return left > absl::Hours(24 * 365) ? context_.default_deadline : left;
 }
 
@@ -205,8 +205,8 @@ void GenerateCall::Cancel() {
 
 void GenerateCall::OnDone() {
   run_ = nullptr;
-  ticket_ = {};     // from here on the router may be taken apart
-  self_ = nullptr;  // last: it may be the only reference
+  ticket_ = {};     // the router may be destroyed from here on
+  self_ = nullptr;  // last: may destroy this call
 }
 
 }  // namespace baton::router

@@ -1,10 +1,10 @@
 // The client's side of one Generate call: checks the request, starts its run, streams the answer. For .cc files (gRPC).
 //
-// A slow client holds nobody up: chunks that come during a write wait here, merged. The request's max_tokens bounds
-// them. Once the request has ended, the client must read the rest by the request's deadline, or soon after a failure;
-// then the call is cancelled.
+// A slow client delays no worker: chunks that come during a write wait here, merged. The request's max_tokens bounds
+// the waiting chunks. After the request's end, the client must read the rest by the request's deadline, or soon after a
+// failure. Otherwise the call is cancelled.
 //
-// The object lives until gRPC's OnDone. The lock guards what waits to be written; no gRPC call is made under it.
+// The object lives until gRPC's OnDone. The lock guards waiting chunks; no gRPC call is made under the lock.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -24,7 +24,7 @@
 
 namespace baton::router {
 
-// What the services work with. All outlive every call.
+// The parts that services use. All parts outlive every call.
 struct ServiceContext {
   std::shared_ptr<WorkerRegistry> registry;
   Admission* admission = nullptr;
@@ -55,9 +55,9 @@ class GenerateCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 
   absl::Status Run(const v1::GenerateRequest& request);
   absl::Duration Timeout() const;
-  // Starts the next write, or ends the call, unless a write is under way.
+  // Starts the next write or ends the call, unless a write is pending.
   void Pump();
-  // Cancels the call `left` from now, unless the client has read everything by then.
+  // Cancels the call after `left`, unless the client has read everything by then.
   void LimitReading(absl::Duration left);
   void OnReadingOverdue();
   // Ends the run: the client is gone, or the router stops.
@@ -73,13 +73,13 @@ class GenerateCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   std::shared_ptr<GenerateCall> self_;  // until OnDone
   Admission::Ticket ticket_;
   const RequestId id_ = RequestId::Random();
-  std::string model_;                                   // once known
-  SteadyTime deadline_ = SteadyTime::InfiniteFuture();  // once the request was taken
+  std::string model_;                             // empty until known
+  SteadyTime deadline_ = SteadyTime::InfiniteFuture();  // in SteadyTime::Now()'s time; set when the request is admitted
   std::shared_ptr<RequestRun> run_;
-  grpc::ByteBuffer writing_;  // what the write under way sends
+  grpc::ByteBuffer writing_;  // of the pending write
 
   Mutex mutex_;
-  bool busy_ ABSL_GUARDED_BY(mutex_) = false;        // a write is under way, or the call has ended
+  bool busy_ ABSL_GUARDED_BY(mutex_) = false;        // a write is pending, or the call has ended
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;      // a write failed: the client is gone
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;       // Finish was or is being called: gRPC may end the context
   bool cancelling_ ABSL_GUARDED_BY(mutex_) = false;  // the context is in use: no Finish yet

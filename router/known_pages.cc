@@ -15,7 +15,7 @@ void KnownPages::Apply(const v1::PageNews& news, size_t most) {
 }
 
 size_t KnownPages::CountPrefix(std::span<const PageKey> names) const {
-  // A worker keeps a page as long as one behind it: all that are here come before all that are not.
+  // A worker evicts no page before its successors: known pages come before unknown pages.
   const auto end =
       std::partition_point(names.begin(), names.end(), [&](PageKey page) { return pages_.contains(page); });
   return end - names.begin();

@@ -1,5 +1,5 @@
-// Which KV pages a worker keeps, as far as it has told (WatchPages). What it tells is late, and names are cut to 8
-// bytes: good for guessing where a prompt is computed soonest, for nothing else.
+// The pages that a worker has published, from WatchPages. The knowledge is late, and names are cut to 8 bytes: good
+// only for estimates of cached tokens.
 //
 // Not thread-safe.
 #pragma once
@@ -15,12 +15,12 @@ namespace baton::router {
 
 class KnownPages {
  public:
-  // Keeps `most` names at most, those of the worker's pages.
+  // Applies a worker's changes. Keeps at most `most` names: the number of the worker's pages.
   void Apply(const v1::PageNews& news, size_t most);
   void Clear() { pages_.clear(); }
 
   size_t size() const { return pages_.size(); }
-  // How many of the first `names`, a prompt's pages in their order, are here.
+  // Returns how many of `names` are known, counted from the first. `names` are a prompt's pages in order.
   size_t CountPrefix(std::span<const PageKey> names) const;
 
  private:

@@ -1,4 +1,4 @@
-// baton-router: takes requests from clients and has pairs of workers serve them.
+// baton-router: takes requests from clients and places them on pairs of workers.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -39,7 +39,7 @@ void Drain(Router& router, absl::Duration timeout, ShutdownSignal& signal) {
 absl::Status Run(int argc, char** argv) {
   ShutdownSignal signal;
   RouterOptions options;
-  OptionSet set("baton-router", "Takes requests from clients and has pairs of prefill and decode workers serve them.");
+  OptionSet set("baton-router", "Takes requests from clients and places them on pairs of prefill and decode workers.");
   DescribeOptions(set, options);
   BATON_ASSIGN_OR_RETURN(const OptionSet::Outcome outcome, set.Parse(argc, argv));
   if (outcome == OptionSet::Outcome::kAnswered) return absl::OkStatus();

@@ -80,7 +80,7 @@ struct RouterMetrics::Families {
   Family<Gauge>& workers;
 };
 
-// One model's, looked up once per use: observing per token must not build labels.
+// The metrics of one model, so that observing a token builds no labels.
 struct RouterMetrics::OfModel {
   OfModel(Families& f, const std::string& model)
       : label{{"model", model}},

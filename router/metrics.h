@@ -1,4 +1,4 @@
-// The router's metrics. Labels are model, role and small enumerations, never a request.
+// The router's metrics. Labels are model, role and small enumerations, never request ids.
 //
 // Thread-safe. Registered once per process.
 #pragma once
@@ -25,16 +25,17 @@ class RouterMetrics {
 
   void Queued(const std::string& model, absl::Duration waited);
   void FirstToken(const std::string& model, absl::Duration since_received);
-  // `tokens`, at least one, came in one message, `gap` after the message before: as many gaps of an equal share.
+  // Counts `tokens` gaps of gap / tokens: one message, `gap` after the message before, brought at least one token.
   void NextTokens(const std::string& model, int tokens, absl::Duration gap);
   void Finished(const std::string& model, const v1::Usage& usage, const v1::Timings& timings);
-  // Once per request. `outcome`: stop, length, or the name of a status code. A request that was refused before its
-  // model was known has an empty model and no duration.
+  // Call once per request. `outcome`: stop, length, or the name of a status code. For a request refused before its
+  // model is known, `model` is empty and no duration is counted.
   void RequestEnded(const std::string& model, std::string_view outcome, absl::Duration total);
-  // `local`: the decode worker computes the prompt itself. `cached_tokens`: that the worker is thought to have of it.
+  // `local`: the decode worker computes the prompt. `cached_tokens`: the worker's estimated cached tokens of the
+  // prompt.
   void Placed(const std::string& model, bool local, uint32_t cached_tokens);
   void AttemptEnded(const std::string& model, Cause cause);
-  // Tokens come again after an attempt that ended so.
+  // Tokens come again, `pause` after an attempt ended with cause `after`.
   void Resumed(const std::string& model, Cause after, absl::Duration pause);
   void TokenDisagreement(const std::string& model);
 

@@ -11,7 +11,7 @@ void DescribeOptions(OptionSet& set, RouterOptions& options) {
   set.Add("listen", &options.listen, "host:port for clients (gRPC)");
   set.Add("metrics-listen", &options.metrics_listen, "host:port for /metrics; empty: not served");
   set.AddList("workers", &options.workers,
-              "host:port of each worker's gRPC server; roles and models are learnt from the workers");
+              "host:port of each worker's gRPC server; workers report their roles and models");
 
   set.Add("peer-timeout", &options.peer_timeout, "a worker silent for this long is lost", absl::Milliseconds(100));
   set.Add("heartbeat-interval", &options.heartbeat_interval, "workers report their state at least this often",
@@ -19,34 +19,34 @@ void DescribeOptions(OptionSet& set, RouterOptions& options) {
   set.Add("probe-timeout", &options.probe_timeout, "limit of one probe of a pair of workers", absl::Milliseconds(100));
 
   set.AddChoice("placement", &options.placement, {"prefix", "least-loaded", "round-robin"},
-                "prefix: where the first token is soonest, prompts' beginnings that workers keep considered; "
-                "least-loaded: those left aside; round-robin: pairs in turn");
+                "prefix: the pair with the least estimated time to first token, cached prefixes considered; "
+                "least-loaded: the same without cached prefixes; round-robin: pairs in turn");
   set.Add("max-local-prefill-tokens", &options.max_local_prefill_tokens,
-          "longest rest of a prompt that a decode worker of role both computes itself while prefill workers take it",
+          "most uncached tokens of a prompt that a decode worker of role both computes while prefill workers are ready",
           0);
 
-  set.Add("max-requests", &options.max_requests, "requests in flight; past them RESOURCE_EXHAUSTED", 1, 1 << 20);
+  set.Add("max-requests", &options.max_requests, "requests in flight; more get RESOURCE_EXHAUSTED", 1, 1 << 20);
   set.Add("max-attempts", &options.max_attempts,
           "failed attempts of one request before it fails (preemptions not counted)", 1, 1000);
-  set.Add("max-prompt-tokens", &options.max_prompt_tokens, "longest prompt taken; 0: what the model takes", 0);
-  set.Add("max-message-bytes", &options.max_message_bytes, "largest message taken from a client");
-  set.Add("default-deadline", &options.default_deadline, "deadline of a request that comes without one",
+  set.Add("max-prompt-tokens", &options.max_prompt_tokens, "longest prompt; 0: the model's limit", 0);
+  set.Add("max-message-bytes", &options.max_message_bytes, "largest message of a client");
+  set.Add("default-deadline", &options.default_deadline, "deadline of a request without a deadline of its own",
           absl::Milliseconds(1));
   set.Add("overload-wait", &options.overload_wait,
-          "how long a request waits for room when every worker refuses it; 0: not at all");
-  set.Add("placement-wait", &options.placement_wait,
-          "how long a request waits for a live pair of workers to become ready, or once it has begun for one to come "
-          "back; 0: "
-          "not at all");
-  set.Add("drain-timeout", &options.drain_timeout, "on SIGTERM, limit for running requests to finish");
+          "how long a request waits for room when every worker is full; 0: not at all");
+  set.Add(
+      "placement-wait", &options.placement_wait,
+      "how long a request waits for a live pair of workers to become ready, and a request that has begun for a lost "
+      "pair to return; 0: not at all");
+  set.Add("drain-timeout", &options.drain_timeout, "on SIGTERM, how long running requests may take to finish");
 
-  set.AddChoice("log.level", &options.log.level, {"debug", "info", "warning", "error"}, "least level logged");
+  set.AddChoice("log.level", &options.log.level, {"debug", "info", "warning", "error"}, "least level in the log");
   set.AddChoice("log.format", &options.log.format, {"text", "json"}, "form of a log line");
 }
 
 absl::Status CheckOptions(const RouterOptions& options) {
   if (options.workers.empty()) {
-    return absl::InvalidArgumentError("workers: none given; name at least one, e.g. --workers 127.0.0.1:50061");
+    return absl::InvalidArgumentError("workers: none given; expected at least one, e.g. --workers 127.0.0.1:50061");
   }
   absl::flat_hash_set<std::string> seen;
   for (const std::string& address : options.workers) {

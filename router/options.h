@@ -1,4 +1,4 @@
-// The options of baton-router: each a flag and a YAML key of the same name (common/options.h).
+// The options of baton-router. Each option is a flag and a YAML key of the same name (common/options.h).
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ struct RouterOptions {
 
   int max_requests = 1024;
   int max_attempts = 8;
-  int max_prompt_tokens = 0;  // 0: what the model takes
+  int max_prompt_tokens = 0;  // 0: the model's limit
   ByteSize max_message_bytes{4 << 20};
   absl::Duration default_deadline = absl::Minutes(10);
   absl::Duration overload_wait;
@@ -35,11 +35,10 @@ struct RouterOptions {
   LogOptions log;
 };
 
-// Names, limits and help of every option.
+// Adds every option with its name, limits and help to `set`.
 void DescribeOptions(OptionSet& set, RouterOptions& options);
 
-// What no single option's limits can say: addresses that parse, timeouts that fit each other. INVALID_ARGUMENT names
-// the option.
+// Checks addresses, and that timeouts fit each other. INVALID_ARGUMENT names the option.
 absl::Status CheckOptions(const RouterOptions& options);
 
 }  // namespace baton::router

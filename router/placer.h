@@ -1,4 +1,4 @@
-// Finds the pair of workers for an attempt: the registry for clients' requests, a pinned pair for probes.
+// A Placer chooses the pair of workers for an attempt: the registry for clients' requests, a pinned pair for probes.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace baton::router {
 
-// The chosen pair. When the decode worker prefills locally, `prefill` is the same worker. `pair` is 0, and `prefill`
-// the caller's to fill in, where only a decode worker was looked for.
+// The chosen pair. If the decode worker computes the prompt, `prefill` is the same worker. A placement for a migration
+// has `pair` 0 and no `prefill`: the caller fills `prefill` in.
 struct Placement {
   uint64_t pair = 0;
   bool local = false;
@@ -20,32 +20,32 @@ struct Placement {
   WorkerRef decode;
   std::string model;
   std::string numerics_id;
-  uint32_t cached_tokens = 0;  // of the prompt, that `prefill` is thought to have
+  uint32_t cached_tokens = 0;  // estimate of the prompt's tokens that `prefill` has cached
 };
 
 struct PlacementQuery {
   std::string model;
   std::string assets_fingerprint;
-  std::string numerics_id;     // empty: any; of the first attempt in later ones
+  std::string numerics_id;     // of the first attempt; empty: any
   uint32_t prompt_tokens = 0;  // prior output included
   uint32_t total_tokens = 0;   // prompt and max_tokens
   std::vector<WorkerKey> avoid;
-  std::vector<PageKey> pages;  // full ones of the prompt but for its last token
-  uint32_t page_tokens = 0;    // that `pages` are made for; 0: no pages
-  // A decode worker has the KV already: one that it can be handed over to is all that is looked for.
+  std::vector<PageKey> pages;  // names of full pages of the prompt without its last token
+  uint32_t page_tokens = 0;    // page size of `pages`; 0: no pages
+  // A decode worker has the KV already: only another decode worker is needed, to which the first can hand over.
   bool migrates = false;
 };
 
 struct PlacementResult {
   enum class Kind {
     kPlaced,
-    kOnlyAvoided,  // there are ready pairs, but each has a worker to avoid
-    kNoneReady,    // workers are alive, no pair of them is ready
-    kNoneLive,     // no live pair of workers with the model's numerics id
+    kOnlyAvoided,  // every ready pair has a worker to avoid
+    kNoneReady,    // a live pair of workers exists, but no pair is ready
+    kNoneLive,     // no live pair of workers with the model's numerics id exists
   };
   Kind kind = Kind::kNoneLive;
   Placement placement;  // kPlaced
-  std::string detail;   // otherwise: what is missing
+  std::string detail;   // why nothing was placed; empty for kPlaced
 };
 
 // Thread-safe; does not block.
@@ -53,7 +53,7 @@ class Placer {
  public:
   virtual ~Placer() = default;
   virtual PlacementResult Place(const PlacementQuery& query) = 0;
-  // The handoff between the two failed: the pair is not used until it has been probed again.
+  // Reports a failed handoff between the workers of `pair`: the pair takes no requests until a probe has passed.
   virtual void PairBroken(uint64_t pair, const std::string& why) = 0;
 };
 

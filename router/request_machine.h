@@ -17,7 +17,7 @@
 // attempt avoids, whether the pair is broken, and whether another attempt can help at all.
 //
 // Migration is the exception: when a decode worker drains, attempt n+1 is opened at another decode worker while n goes
-// on, and n's worker hands the sequence over. Both may send tokens until n+1 has taken over.
+// on. The worker of n hands the sequence over. Both attempts may send tokens until n+1 has taken over.
 //
 // Tokens leave in the order of their output index, each once. A token that comes again must be the same: otherwise the
 // request fails with INTERNAL, because no answer can be trusted then. The machine, not the workers, decides where the
@@ -57,7 +57,7 @@ struct RetryPolicy {
       absl::Seconds(10);  // for a pair to become ready; once begun, to come back to life, too
 };
 
-// What the request waits for when it asks to be woken. A later wake-up replaces all earlier ones.
+// The reason of a wake-up. A later wake-up replaces all earlier wake-ups.
 enum class WakeReason : uint8_t {
   kPlace,    // the backoff has passed: look for workers
   kMigrate,  // try the migration again
@@ -291,7 +291,7 @@ class RequestMachine {
   absl::Duration retry_after_ = absl::ZeroDuration();  // what an overloaded worker asked for
   Wake wake_;                                          // the latest
 
-  // What the client is told at the end.
+  // For the client, at the end.
   v1::Finish finish_;
   bool submitted_ = false;
   bool cached_known_ = false;

@@ -298,7 +298,7 @@ void RequestRun::ObserveTokens(const v1::Chunk& chunk) {
   if (last_token_) {
     options_.metrics->NextTokens(options_.spec.model, chunk.token_ids_size(), now - *last_token_);
   } else {
-    // Further tokens of this message have no gap: no message came before.
+    // Further tokens of the first message have no gap.
     options_.metrics->FirstToken(options_.spec.model, now - options_.received);
     // The wait for a worker with room counts as queueing: queueing ends with the attempt that sends the first token.
     options_.metrics->Queued(options_.spec.model, attempt_opened_.value_or(now) - options_.received);
@@ -348,7 +348,7 @@ void RequestRun::Do(action::Fail& fail) {
   sink->OnFail(fail.status, fail.retry_after);
 }
 
-// Releases the run's resources. Calls that end later find a machine that is done.
+// Releases the run's resources. Later ends of calls find a machine in kDone.
 void RequestRun::End(std::string_view outcome) {
   if (options_.metrics != nullptr) {
     const absl::Duration total = SteadyTime::Now() - options_.received;

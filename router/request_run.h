@@ -1,9 +1,8 @@
-// Runs one request: executes what its RequestMachine asks for (calls to workers, timers, placement) and feeds it what
-// comes back. Clients' requests and probes of pairs run through the same code.
+// A RequestRun runs one request: carries out the actions of its RequestMachine (calls to workers, timers, placement)
+// and feeds the machine with events. Clients' requests and probes of pairs run through the same code.
 //
-// Every event goes through the run's strand: the machine and everything below "strand" is touched by one task at a
-// time, and no lock is held while gRPC is called. The run keeps itself alive through its calls until the last one has
-// ended.
+// Every event goes through the run's strand: one task at a time uses the machine and all members below "strand". No
+// lock is held while gRPC is called. The run keeps itself alive through its calls until the last call has ended.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +30,8 @@ namespace baton::router {
 
 class RouterMetrics;
 
-// Receives a request's answer: chunks in order, then exactly one OnFinish or OnFail. Called from the request's strand;
-// must not block.
+// Receives a request's answer: chunks in order, then exactly one OnFinish or OnFail. The request's strand calls the
+// sink, which must not block.
 class ResponseSink {
  public:
   virtual ~ResponseSink() = default;
@@ -45,23 +44,24 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
  public:
   struct Options {
     RequestId id = RequestId::Random();
-    std::string label;  // the client's own name for it, for logs
+    std::string label;  // the client's own name for the request, for logs
     RequestSpec spec;
     std::shared_ptr<const ModelAssets> assets;
-    uint32_t page_tokens = 0;  // 0: placed without regard to pages
+    uint32_t page_tokens = 0;  // 0: placement does not consider pages
     RetryPolicy retry;
-    SteadyTime received;
-    absl::Time arrival;      // the date: seniority at the workers
-    absl::Duration timeout;  // from `received`
+    SteadyTime received;      // SteadyTime::Now()
+    absl::Time arrival;  // SteadyTime::Now(): age at the workers
+    absl::Duration timeout;   // from `received`
     std::shared_ptr<Placer> placer;
     std::shared_ptr<ResponseSink> sink;  // released after its last call
-    bool is_probe = false;               // the router's own: counts for nothing here and at the workers
+    bool is_probe = false;               // router and workers count no metrics
     RouterMetrics* metrics = nullptr;    // outlives the run; null: nothing is counted
   };
 
   static std::shared_ptr<RequestRun> Start(Options options);
   ~RequestRun();
-  // Thread-safe; the sink is told (with `why`, unless the deadline has passed), and both workers' calls are cancelled.
+  // Fails the request with `why`, or DEADLINE_EXCEEDED after the deadline, and cancels both workers' calls.
+  // Thread-safe.
   void Cancel(const absl::Status& why);
 
  private:
@@ -69,7 +69,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
 
   PlacementQuery MakeQuery();
   explicit RequestRun(Options options);
-  // Runs `event` on the strand and then whatever the machine asks for.
+  // Runs `event` on the strand, then the machine's actions.
   template <typename Event>
   void Handle(Event event);
   void RunActions();
@@ -97,13 +97,13 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   void ObserveTokens(const v1::Chunk& chunk);
   void End(std::string_view outcome);
 
-  Options options_;  // constant, but for the sink, which the strand releases
+  Options options_;  // constant but for the sink, which the strand releases
   Strand strand_;
 
   // Strand:
   RequestMachine machine_;
-  std::map<uint32_t, std::unique_ptr<Calls>> calls_;  // by attempt: of those that are open
-  std::string numerics_id_;                           // of the first attempt: later ones stay with it
+  std::map<uint32_t, std::unique_ptr<Calls>> calls_;  // by number of an open attempt
+  std::string numerics_id_;                           // of the first attempt, for all later attempts
   std::vector<PageHash> page_hashes_;                 // of the prompt and the output so far
   Timer wake_timer_;
   Timer deadline_timer_;

@@ -52,7 +52,7 @@ absl::Status CheckInput(const v1::GenerateRequest& request) {
   return Invalid("input", "none", "one of prompt, chat, token_ids");
 }
 
-// A range in which NaN never is.
+// A range that never holds NaN.
 struct Range {
   float min;
   float max;
@@ -61,10 +61,10 @@ struct Range {
   bool Contains(float value) const { return value >= min && value <= max; }
 };
 
-// The least that workers take.
+// The workers' lower limit.
 constexpr float kMinTopP = 1e-9f;
 
-// The limits are the workers' (worker/attempt.cc) or narrower ones: a worker must not refuse what passes here.
+// The limits must not be wider than the workers' (worker/attempt.cc): a worker must not refuse a checked request.
 absl::Status CheckNumbers(const v1::SamplingParams& p) {
   const auto check = [](const char* name, bool has, float value, const Range& range) -> absl::Status {
     if (!has || range.Contains(value)) return absl::OkStatus();
@@ -157,7 +157,7 @@ const char* InputField(const v1::GenerateRequest& request) {
   return request.has_chat() ? "chat" : "prompt";
 }
 
-// Fills max_tokens, after checking that prompt and output fit.
+// Checks that prompt and output fit, and fills max_tokens.
 absl::Status ResolveLength(const v1::GenerateRequest& request, const ModelLimits& limits, RequestSpec& spec) {
   const char* field = InputField(request);
   const size_t prompt = spec.prompt.size();
@@ -171,7 +171,7 @@ absl::Status ResolveLength(const v1::GenerateRequest& request, const ModelLimits
     const char* what;
   };
   const Bound context{limits.max_context_tokens, "the model's context"};
-  const Bound pool{limits.max_sequence_tokens, "what the workers' KV pages hold"};
+  const Bound pool{limits.max_sequence_tokens, "the capacity of the workers' KV pages"};
   const Bound& bound = context.tokens <= pool.tokens ? context : pool;
   const std::string limit = absl::StrCat(bound.tokens, " (", bound.what, ")");
   if (prompt >= bound.tokens) {
@@ -193,7 +193,7 @@ float DefaultTemperature(const GenerationConfig& config) {
   return static_cast<float>(config.temperature.value_or(1));
 }
 
-// A top_p of 0 in a model's file means the same as leaving it out.
+// In a model's file, a top_p of 0 means no top_p.
 float DefaultTopP(const GenerationConfig& config) {
   return config.top_p && *config.top_p > 0 ? std::max(static_cast<float>(*config.top_p), kMinTopP) : 1;
 }

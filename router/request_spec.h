@@ -1,7 +1,7 @@
-// A client's request, checked and with every default filled in.
+// Checks a client's request and fills in every default.
 //
-// Pure functions. Errors name the field, its value and the limit. Fields that exist in the API but are not supported
-// yet are INVALID_ARGUMENT with their name, like any other value that cannot be served.
+// Pure functions. Errors name the field, its value and the limit. An unsupported field of the API is INVALID_ARGUMENT,
+// like any other value that cannot be served.
 #pragma once
 
 #include <cstdint>
@@ -24,21 +24,21 @@ struct RequestSpec {
   v1::EngineSampling sampling;  // max_tokens and seed filled in; stop_token_ids sorted, end tokens among them
   std::vector<std::string> stop;
   bool skip_special_tokens = true;
-  std::string cache_salt;  // KV pages are shared among requests of the same
+  std::string cache_salt;  // only requests of one salt share KV pages
 };
 
 struct ModelLimits {
   uint32_t vocab_size = 0;
   uint32_t max_context_tokens = 0;
   uint32_t max_sequence_tokens = 0;  // prompt and output that the largest pair of workers can hold
-  uint32_t max_prompt_tokens = 0;    // 0: no limit beside the others
-  uint32_t page_tokens = 0;          // that workers cut prompts into; 0: it does not matter
+  uint32_t max_prompt_tokens = 0;    // 0: no further limit
+  uint32_t page_tokens = 0;          // the workers' page size; 0: no pages
 };
 
-// What can be said without knowing the model.
+// Checks all fields that can be checked without the model.
 absl::Status CheckRequest(const v1::GenerateRequest& request);
 
-// `request` has passed CheckRequest. `drawn_seed` is used when it has none.
+// `request` must pass CheckRequest. A request without a seed gets `drawn_seed`.
 absl::StatusOr<RequestSpec> ResolveRequest(const v1::GenerateRequest& request, const ModelAssets& assets,
                                            const ModelLimits& limits, uint64_t drawn_seed);
 

@@ -27,7 +27,7 @@ PlacementPolicy PolicyOf(const std::string& name) {
 
 }  // namespace
 
-// In the order of construction; the server goes first when it ends.
+// In the order of construction. The server is destroyed first.
 struct Router::Parts {
   explicit Parts(size_t max_requests) : admission(max_requests) {}
 
@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
   GrpcServerOptions server;
   server.listen = options.listen;
   server.max_message_bytes = static_cast<int>(options.max_message_bytes.bytes);
-  // Per connection. Beyond it calls would wait unseen; admission has to see and refuse them.
+  // Per connection. gRPC holds back calls beyond this limit, but Admission must see and refuse such calls.
   server.max_concurrent_streams = std::max(server.max_concurrent_streams, 2 * options.max_requests);
   server.health_names = {v1::Inference::service_full_name(), v1::Admin::service_full_name()};
   BATON_ASSIGN_OR_RETURN(parts.server,
@@ -88,7 +88,7 @@ Router::~Router() { Shutdown(); }
 int Router::port() const { return parts_->server->port(); }
 int Router::metrics_port() const { return parts_->metrics_server->port(); }
 
-// Two changes at once may set health in the wrong order; the registry's next tick sets it right.
+// Two simultaneous changes may set health in the wrong order; the registry's next tick corrects the state.
 void Router::OnRegistryChange() {
   const WorkerRegistry& registry = *parts_->context.registry;
   const size_t pairs = registry.ready_pairs();
@@ -113,7 +113,7 @@ bool Router::WaitDrained(SteadyTime deadline) { return parts_->admission.WaitIdl
 void Router::Shutdown() {
   if (parts_ == nullptr) return;
   if (parts_->server != nullptr) {
-    // Clients that read are told; the server would only cut them off.
+    // Clients that read get a status. The server's shutdown alone would cut their streams off.
     parts_->admission.Stop();
     parts_->admission.WaitIdle(SteadyTime::Now() + kFarewellTimeout);
     parts_->server->Shutdown(SteadyTime::Now());

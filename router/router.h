@@ -1,4 +1,4 @@
-// A running router: registry, services and server, put together and taken apart in the right order.
+// A running router. Owns registry, services and server, and starts and ends them in the right order.
 //
 // Thread-safe after Start. Drain and Shutdown belong to the owner's thread.
 #pragma once
@@ -15,7 +15,7 @@ namespace baton::router {
 
 class Router {
  public:
-  // `options` have passed CheckOptions. UNAVAILABLE names an address that cannot be bound. Workers need not run yet.
+  // `options` must pass CheckOptions. UNAVAILABLE names an address that cannot be bound. Workers need not run yet.
   static absl::StatusOr<std::unique_ptr<Router>> Start(const RouterOptions& options);
   ~Router();
   Router(const Router&) = delete;
@@ -23,14 +23,14 @@ class Router {
 
   int port() const;
   int metrics_port() const;
-  // A pair of workers has passed its probe and is there: what health checks answer.
+  // Returns whether a ready pair of workers exists: the answer of health checks.
   bool ready() const { return ready_; }
 
-  // New requests are refused from now on.
+  // Refuses new requests from now on.
   void StartDraining();
-  // Waits for the running ones; false if some still run at `deadline`.
+  // Waits for running requests; false if a request still runs at `deadline`.
   bool WaitDrained(SteadyTime deadline);
-  // Ends what still runs.
+  // Ends running requests, then services and server.
   void Shutdown();
 
  private:

@@ -13,7 +13,6 @@
 namespace baton::router {
 namespace {
 
-// Parses the request, lets `work` fill the response, and answers.
 template <typename Request, typename Response, typename Work>
 grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* call, const grpc::ByteBuffer& request_bytes,
                                  grpc::ByteBuffer& response_bytes, const Work& work) {

@@ -1,6 +1,6 @@
 // The gRPC services for clients and operators. For .cc files (gRPC). Thread-safe, without state of their own.
 //
-// They take and give bytes: so that a request that cannot be parsed is refused in words (common/grpc_message.h).
+// Services take and return bytes, so that a request that does not parse gets an error text (common/grpc_message.h).
 #pragma once
 
 #include <grpcpp/grpcpp.h>

@@ -1,7 +1,7 @@
-// Runs tasks one at a time, in the order they were posted, on whichever threads post them: an object whose every event
-// goes through its strand needs no lock of its own, and no lock is held while a task runs.
+// A Strand runs tasks one at a time, in the order of posting, on the posting threads. An object whose every event goes
+// through its strand needs no lock, and no lock is held while a task runs.
 //
-// Thread-safe. A task may post; it then runs after this one.
+// Thread-safe. A task may post: the new task runs after the current task.
 #pragma once
 
 #include <deque>
@@ -17,7 +17,7 @@ class Strand {
  public:
   using Task = std::function<void()>;
 
-  // Runs `task` before it returns, unless a task runs elsewhere: then that thread runs it next.
+  // Runs `task` before Post returns. If another thread runs a task, that thread runs `task` later.
   void Post(Task task) {
     {
       MutexLock lock(mutex_);

@@ -1,6 +1,6 @@
-// Server-streaming calls to workers on gRPC's callback API, and groups of them that are cancelled together.
+// Server-streaming calls to workers on gRPC's callback API, and groups of calls that are cancelled together.
 //
-// For the .cc files of the router only: it pulls in gRPC.
+// For the router's .cc files only (gRPC).
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -20,11 +20,11 @@
 
 namespace baton::router {
 
-// The calls open to one worker (or of one kind), so that its loss ends them all: cancelling works without the peer.
-// Thread-safe. Outlives its calls: they share it.
+// The open calls to one worker, or of one kind. CancelAll ends the calls without the worker's help. Thread-safe. Calls
+// share their group, so that the group outlives them.
 class CallGroup {
  public:
-  // `call` keeps `context` alive. False once cancelled: the call then has to end at once.
+  // Adds a call; `call` keeps `context` alive. False after CancelAll: the caller must end the call at once.
   bool Add(grpc::ClientContext* context, std::weak_ptr<void> call) {
     MutexLock lock(mutex_);
     calls_.emplace(context, std::move(call));
@@ -35,7 +35,7 @@ class CallGroup {
     calls_.erase(context);
     if (calls_.empty()) empty_.NotifyAll();
   }
-  // Calls added later are cancelled too.
+  // Cancels all calls. Add then refuses further calls.
   void CancelAll() {
     std::vector<std::pair<grpc::ClientContext*, std::shared_ptr<void>>> open;
     {
@@ -45,10 +45,10 @@ class CallGroup {
         if (std::shared_ptr<void> alive = call.lock()) open.emplace_back(context, std::move(alive));
       }
     }
-    // Unlocked: a call's last reaction, which removes it here, may run on this very thread.
+    // Unlocked: a call's last reaction removes the call from the group and may run on this thread.
     for (const auto& [context, call] : open) context->TryCancel();
   }
-  // Until every call has had its last reaction; false if that took too long.
+  // Waits until every call has had its last reaction; false if a call is still open at `deadline`.
   bool WaitEmpty(SteadyTime deadline) {
     MutexLock lock(mutex_);
     while (!calls_.empty()) {
@@ -64,14 +64,14 @@ class CallGroup {
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// One call. It keeps itself alive until its last reaction; every holder of a reference may Cancel at any time.
-// on_event and on_end run on gRPC's threads, one at a time, on_end last; both are released after it.
+// A call keeps itself alive until its last reaction. on_event and on_end run on gRPC's threads, one at a time, on_end
+// last. The call releases both functions after on_end.
 template <typename Request, typename Response>
 class StreamCall : public grpc::ClientReadReactor<Response> {
  public:
   using OnEvent = std::function<void(Response)>;
   using OnEnd = std::function<void(absl::Status)>;
-  // Stub's async method, bound.
+  // A stub's async method, bound.
   using Method = std::function<void(grpc::ClientContext*, const Request*, grpc::ClientReadReactor<Response>*)>;
 
   struct Options {
@@ -92,7 +92,7 @@ class StreamCall : public grpc::ClientReadReactor<Response> {
     return call;
   }
 
-  // Thread-safe; the call still ends with on_end.
+  // Cancels the call, which still ends with on_end. Thread-safe, at any time.
   void Cancel() { context_.TryCancel(); }
 
  private:

@@ -45,8 +45,8 @@ TextAssembler::Delta TextAssembler::Match(std::string_view added) {
   return delta;
 }
 
-// Length of the longest end of held_ that is the beginning of a stop string. It starts at a code point, as stop strings
-// do: neither side of the cut is ever part of one.
+// Returns the length of the longest suffix of held_ that is a prefix of a stop string. Stop strings begin at a code
+// point, so that the cut splits no code point.
 size_t TextAssembler::HeldBack() const {
   const std::string_view held = held_;
   size_t longest = 0;

@@ -1,10 +1,10 @@
-// Output tokens to the text that a client may see: detokenizes and withholds stop strings.
+// A TextAssembler turns output tokens into the text that a client may see: detokenizes and withholds stop strings.
 //
-// Text is held back while it could still become part of a stop string, so that no part of one is ever sent. The match
-// that begins first wins (of those beginning together, the shortest). As for stop tokens, min_tokens comes first: a
-// stop string counts only if it lies wholly in text that begins after the first min_tokens tokens.
+// Text that could still become part of a stop string is held back, so that no part of a stop string is ever sent. The
+// match that begins first wins; of two that begin together, the shorter. A stop string counts only in text that begins
+// after the first min_tokens tokens.
 //
-// Not thread-safe: it belongs to one request.
+// Not thread-safe: belongs to one request.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,21 @@ namespace baton::router {
 class TextAssembler {
  public:
   struct Options {
-    std::vector<std::string> stop;  // none empty
+    std::vector<std::string> stop;  // no empty strings
     uint32_t min_tokens = 0;
     bool skip_special_tokens = true;
   };
 
   struct Delta {
-    std::string text;                 // may be sent; whole code points
-    std::optional<std::string> stop;  // the stop string that ended the output; nothing follows then
+    std::string text;                 // to send; whole code points
+    std::optional<std::string> stop;  // the stop string that ended the output; no text follows
   };
 
-  // `tokenizer` must outlive it.
+  // `tokenizer` must outlive the assembler.
   TextAssembler(const Tokenizer& tokenizer, Options options);
 
   Delta Push(TokenId token);
-  // The output has ended: everything held back.
+  // Returns all held-back text at the end of the output.
   Delta Flush();
 
  private:

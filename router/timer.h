@@ -1,7 +1,7 @@
 // A one-shot timer on gRPC's threads.
 //
-// Destroying or restarting it cancels what is pending; a call already under way is not waited for, so callbacks hold
-// weak references. Not thread-safe: it belongs to its owner's strand or lock.
+// Destruction and restart cancel a pending callback but do not wait for a running callback: callbacks hold weak
+// references. Not thread-safe: belongs to its owner's strand or lock.
 #pragma once
 
 #include <functional>

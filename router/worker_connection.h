@@ -1,6 +1,6 @@
-// The way to one start of one worker: its channel, stubs, and the attempts' calls on it. For .cc files only (gRPC).
+// The connection to one start of one worker: channel, stubs, and the attempts' calls. For .cc files only (gRPC).
 //
-// Immutable but for the calls' group; thread-safe.
+// Immutable but for the call group; thread-safe.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ class WorkerConnection {
   v1::PrefillWorker::Stub& prefill() { return *prefill_; }
   v1::DecodeWorker::Stub& decode() { return *decode_; }
   v1::WorkerControl::Stub& control() { return *control_; }
-  // Cancelled when the worker is lost.
+  // The registry cancels these calls when the worker is lost.
   const std::shared_ptr<CallGroup>& calls() const { return calls_; }
 
  private:

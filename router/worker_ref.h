@@ -1,4 +1,4 @@
-// How the router's parts name a worker: one start of one worker process.
+// The router's names of a worker: one start of one worker process.
 #pragma once
 
 #include <compare>
@@ -8,17 +8,16 @@
 
 namespace baton::router {
 
-class WorkerConnection;  // router/worker_connection.h: the channel and the calls on it
+class WorkerConnection;  // router/worker_connection.h
 
-// A restarted worker keeps its id and has another epoch: it is a new worker.
+// A restarted worker keeps its id and has another epoch: the router treats this as a new worker.
 struct WorkerKey {
   std::string id;
   uint64_t epoch = 0;
   auto operator<=>(const WorkerKey&) const = default;
 };
 
-// Immutable, so thread-safe. Calls go through `connection`, which is null only where nothing is called (tests of
-// policy).
+// Immutable, so thread-safe. `connection` is null only in tests that call no worker.
 struct WorkerRef {
   WorkerKey key;
   std::string handoff_address;

@@ -17,7 +17,7 @@ using WatchCall = StreamCall<v1::WatchStatusRequest, v1::WorkerStatus>;
 using PagesCall = StreamCall<v1::WatchPagesRequest, v1::PageNews>;
 using AssetsCall = StreamCall<v1::GetModelAssetsRequest, v1::ModelAssetPiece>;
 
-// Prompts with their hashes travel to workers: more than a client may send.
+// Larger than a client's messages: prompts travel to workers with their page names.
 constexpr int kWorkerMessageBytes = 64 << 20;
 constexpr size_t kMaxAssetsBytes = size_t{256} << 20;
 constexpr absl::Duration kPagesInterval = absl::Milliseconds(100);
@@ -34,7 +34,7 @@ struct WorkerRegistry::Fetch {
   AssetFiles files;
   size_t bytes = 0;
 
-  // Once the call has ended with `status`. Takes a while; heartbeats come in on gRPC's other threads meanwhile.
+  // Call after the call has ended with `status`. Slow; gRPC's other threads deliver heartbeats meanwhile.
   absl::StatusOr<std::shared_ptr<const ModelAssets>> Build(const std::string& fingerprint, const absl::Status& status) {
     BATON_RETURN_IF_ERROR(status);
     if (bytes > kMaxAssetsBytes) {
@@ -168,7 +168,7 @@ void WorkerRegistry::WatchPages(const WorkerTable::WatchPages& watch) {
 void WorkerRegistry::FetchAssets(size_t worker, const std::string& fingerprint) {
   v1::GetModelAssetsRequest request;
   request.set_assets_fingerprint(fingerprint);
-  // The call's reactions run one at a time, and `fetch` belongs to them.
+  // Only the call's reactions use `fetch`, and reactions run one at a time.
   const auto fetch = std::make_shared<Fetch>();
   AssetsCall::Start(
       {control_calls_, kAssetsTimeout}, std::move(request),

@@ -1,8 +1,7 @@
-// Keeps the WorkerTable true: watches every configured worker, fetches its model's assets, has pairs probed, ends the
-// calls to workers that are lost. Places requests.
+// Feeds the WorkerTable and carries out its effects: watches every configured worker, fetches model assets, probes
+// pairs, and ends the calls to lost workers. Places requests.
 //
-// Thread-safe. The table is guarded by one lock; what it asks for is done after the lock is released, on gRPC's
-// threads.
+// Thread-safe. One lock guards the table. Effects run after the lock is released, on gRPC's threads.
 #pragma once
 
 #include <functional>
@@ -27,7 +26,7 @@ class CallGroup;
 
 class WorkerRegistry : public Placer, public std::enable_shared_from_this<WorkerRegistry> {
  public:
-  // Sends a request through the pair and says how it went. Must not block.
+  // Sends a request through the pair and reports the result. Must not block.
   using Probe = std::function<void(const Placement& placement, std::shared_ptr<const ModelAssets> assets,
                                    std::function<void(absl::Status)> done)>;
   struct Options {
@@ -37,7 +36,7 @@ class WorkerRegistry : public Placer, public std::enable_shared_from_this<Worker
     uint32_t max_prompt_tokens = 0;
     PlacementRules placement = {};
     Probe probe;
-    // Called after every change and regularly, never under the lock.
+    // Runs after every change and regularly, never under the lock.
     std::function<void(const WorkerRegistry&)> on_change;
   };
 
@@ -45,7 +44,7 @@ class WorkerRegistry : public Placer, public std::enable_shared_from_this<Worker
   ~WorkerRegistry() override;
 
   void Start();
-  // Cancels every call to every worker and waits until they have ended. Requests must have ended before.
+  // Cancels every call to every worker and waits until all calls have ended. Requests must have ended before.
   void Shutdown(SteadyTime deadline);
 
   PlacementResult Place(const PlacementQuery& query) override;
@@ -62,7 +61,7 @@ class WorkerRegistry : public Placer, public std::enable_shared_from_this<Worker
   struct Fetch;  // of one model's assets
 
   void Tick();
-  // Changes the table, then does what is due.
+  // Changes the table, then carries out the effects.
   template <typename Change>
   void Update(Change change);
   void Run(WorkerTable::Effects effects);
@@ -79,7 +78,7 @@ class WorkerRegistry : public Placer, public std::enable_shared_from_this<Worker
   WorkerTable table_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   Timer tick_ ABSL_GUARDED_BY(mutex_);
-  int updates_ ABSL_GUARDED_BY(mutex_) = 0;  // under way: Shutdown waits for them
+  int updates_ ABSL_GUARDED_BY(mutex_) = 0;  // running updates, for which Shutdown waits
   CondVar no_updates_;
 };
 

@@ -149,7 +149,7 @@ if [[ $mode == quick ]]; then
   exit
 fi
 check format "clang-format over our sources" "Run clang-format-19 -i on the files named above." check_all_formats
-check words "phrases that hide their subject" "Reword the lines named above; CONTRIBUTING.md says how." python3 tests/words.py
+check words "sentences that hide their subject" "Reword the lines named above; CONTRIBUTING.md says how." python3 tests/words.py
 build_preset release
 run_tests test release "unit and integration tests" --label-exclude '^long$'
 check install-check "installing into build/installed and starting each program" "See the log." check_installation

@@ -22,20 +22,20 @@ namespace baton {
 
 struct Attempt {
   AttemptKey key;
-  absl::Time arrival;  // at the router: seniority in queues and for preemption
+  absl::Time arrival;  // of the request at the router: decides the age
   std::vector<TokenId> prompt;
   std::vector<TokenId> prior_output;  // of earlier attempts; output, not prompt
   SamplingParams sampling;
   std::optional<PageHash> page_hash_root;  // none: shares no pages
-  bool is_probe = false;                   // a router's own, not a request's
+  bool is_probe = false;                   // a router's test of a pair, not a client's request
 
   // Tokens whose KV a prefill computes.
   int context_tokens() const { return static_cast<int>(prompt.size() + prior_output.size()); }
-  // The most KV tokens that the request can need: prompt and whole output, less the last token, whose KV nobody reads.
+  // Returns the most KV tokens that the request can need. Nobody reads the KV of the last output token.
   int max_kv_tokens() const { return static_cast<int>(prompt.size() + sampling.max_tokens) - 1; }
 };
 
-// What this worker serves and how much of it.
+// The worker's model and the limits of an attempt.
 struct AttemptLimits {
   std::string model;
   std::string numerics_id;

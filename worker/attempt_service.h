@@ -1,4 +1,4 @@
-// What the services of both workers share: opening an attempt's stream, or refusing it.
+// Opens or refuses an attempt's stream, for the services of both workers.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,7 @@
 
 namespace baton {
 
-// The outcome of a call that this worker turned down with `why`: what AttemptGate, ParseAttempt and
-// HandoffReceiver::OpenAttempt say.
+// Returns the outcome of a call that AttemptGate, ParseAttempt or HandoffReceiver::OpenAttempt refused with `why`.
 inline Outcome OutcomeOfRefusal(const absl::Status& why) {
   const std::string detail(why.message());
   switch (why.code()) {

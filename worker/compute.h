@@ -1,10 +1,10 @@
 // The computing half of a worker: the capacity ledger, the scheduler, and the engine thread on which the scheduler
 // runs.
 //
-// Order of use: construct; create the handoff endpoints with capacity() and ReceiverEvents(); Start; Post; Stop, before
-// the transport ends, because steps compute in the transport's memory.
+// Order of use: construct; create the handoff endpoints with capacity() and ReceiverEvents(); Start; Post; Stop. Steps
+// compute in the transport's memory: call Stop before the transport ends.
 //
-// Post is thread-safe; all else is called by the owner's thread. Reports of the endpoints after Stop are dropped.
+// Post is thread-safe; the owner's thread calls all other methods. Reports of the endpoints after Stop are dropped.
 #pragma once
 
 #include <functional>
@@ -39,11 +39,11 @@ class Compute {
   // Reports of a receiver, which become calls of the scheduler.
   HandoffReceiver::Events ReceiverEvents();
 
-  // Either may be null. Both must outlive the last command.
+  // Either endpoint may be null. The endpoints must outlive the last command.
   void Start(HandoffSender* sender, HandoffReceiver* receiver);
   // Runs `command` on the engine thread. Never blocks.
   void Post(std::function<void(Scheduler&)> command);
-  // Runs what was posted before, ends the thread and grants nothing any more. Idempotent.
+  // Runs the commands posted before, then ends the thread. The ledger grants nothing afterwards. Idempotent.
   void Stop();
 
  private:

@@ -110,7 +110,7 @@ grpc::ServerWriteReactor<v1::PageNews>* ControlService::WatchPages(grpc::Callbac
   return Watch("pages", request->protocol(), request->interval_ms(), std::make_shared<EventStream<v1::PageNews>>(),
                [this, version](EventStream<v1::PageNews>& stream, bool last) {
                  if (last) return stream.Write({}, last);
-                 if (!stream.idle()) return;  // a slow watcher gets all of it at once, later
+                 if (!stream.idle()) return;  // a slow watcher gets the changes later, in one message
                  const PageNews news = sources_.pages(*version);
                  if (std::exchange(*version, news.version) != news.version) stream.Write(ToMessage(news), last);
                });

@@ -1,7 +1,7 @@
 // The WorkerControl service: streams the worker's status and its pages' names to routers, and delivers the model's text
 // assets.
 //
-// One thread of its own sends the heartbeats, so that they never wait for compute. Thread-safe.
+// The status thread sends heartbeats, so that heartbeats never wait for compute. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ namespace baton {
 
 class ControlService final : public v1::WorkerControl::CallbackService {
  public:
-  // Both are called on several threads and must be quick.
+  // Several threads call these functions, which must be quick.
   struct Sources {
     std::function<v1::WorkerStatus()> status;
     std::function<PageNews(uint64_t version)> pages;  // PagePool::NewsSince
@@ -32,9 +32,9 @@ class ControlService final : public v1::WorkerControl::CallbackService {
   ControlService(AssetFiles assets, Sources sources);
   ~ControlService() override;
 
-  // The state changed: tell all watchers now.
+  // Tells all watchers at once that the state changed.
   void Announce();
-  // The worker stops: a last status, and the streams end, so that routers need not wait for a silence.
+  // Sends a last status and ends the streams, so that routers need not wait for a timeout.
   void EndWatches();
 
   grpc::ServerWriteReactor<v1::WorkerStatus>* WatchStatus(grpc::CallbackServerContext* context,
@@ -46,9 +46,9 @@ class ControlService final : public v1::WorkerControl::CallbackService {
 
  private:
   struct Watcher {
-    const void* stream = nullptr;     // tells it from the others
+    const void* stream = nullptr;     // identifies the watcher
     std::string_view watched;         // "status" or "pages"
-    std::function<void(bool)> write;  // what there is to say; true: and that it was the last
+    std::function<void(bool)> write;  // sends the news; true: as the last message
     absl::Duration interval;
     SteadyTime next = SteadyTime::InfinitePast();
   };
@@ -65,7 +65,7 @@ class ControlService final : public v1::WorkerControl::CallbackService {
   Mutex mutex_;
   CondVar wake_;
   std::vector<Watcher> watchers_ ABSL_GUARDED_BY(mutex_);
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // no more watchers
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // accepts no more watchers
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

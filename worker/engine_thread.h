@@ -21,7 +21,7 @@ class EngineThread {
   // Calls `tick` on the new thread until Stop returns. `tick` does one step's worth of work and returns false if
   // nothing is left to do until another command comes.
   void Start(std::function<bool()> tick);
-  // Runs what was posted before, then ends the thread. Later posts are dropped. Idempotent.
+  // Runs the commands posted before, then ends the thread. Later commands are dropped. Idempotent.
   void Stop();
 
   // Runs `command` on the thread. Never blocks, and never refuses while the thread runs: the services bound the number

@@ -50,7 +50,7 @@ absl::StatusOr<std::unique_ptr<Model>> LoadModel(const WorkerOptions& options) {
   return Model::Load(options.model, model_options);
 }
 
-// The pool takes its memory at once. A worker that the kernel kills for lack of memory would say nothing.
+// The pool takes its memory at once. A worker that the kernel kills for lack of memory would report no error.
 absl::Status CheckKvMemory(std::string_view option, uint64_t bytes) {
   return OfOption(option, ReadMemoryHeadroom().Check(bytes));
 }
@@ -213,15 +213,16 @@ absl::Status WorkerHost::Serve(ShutdownSignal& signal, const Role& role) {
                                    .pages = [this](uint64_t version) { return pool_->NewsSince(version); }});
   BATON_ASSIGN_OR_RETURN(
       std::unique_ptr<GrpcServer> server,
-      OfOption("listen",
-               GrpcServer::Start({.listen = options_.listen,
-                                  .max_message_bytes = static_cast<int>(options_.max_message_bytes.bytes),
-                                  // AttemptGate sees every call; one beyond it would wait unseen.
-                                  .max_concurrent_streams = std::max(4096, 2 * options_.max_attempts()),
-                                  // Routers always listen, so they can be held to it.
-                                  .peer_timeout = options_.transport.peer_timeout,
-                                  .health_names = {role.service_name, v1::WorkerControl::service_full_name()}},
-                                 {role.service, &control})));
+      OfOption(
+          "listen",
+          GrpcServer::Start({.listen = options_.listen,
+                             .max_message_bytes = static_cast<int>(options_.max_message_bytes.bytes),
+                             // gRPC holds back calls beyond this limit, but AttemptGate must see and refuse such calls.
+                             .max_concurrent_streams = std::max(4096, 2 * options_.max_attempts()),
+                             // Routers always listen, so that routers must answer pings within this time.
+                             .peer_timeout = options_.transport.peer_timeout,
+                             .health_names = {role.service_name, v1::WorkerControl::service_full_name()}},
+                            {role.service, &control})));
   server->SetServing(true);
   Log(LogLevel::kInfo, "worker.serving",
       {{"role", RoleName(role_)},

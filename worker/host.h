@@ -1,7 +1,7 @@
-// What a worker process stands on, whatever its role: the model, the pool its KV pages live in, the transport that
-// moves them, metrics, and the gRPC server with the control service.
+// A WorkerHost owns the parts of a worker process of any role: model, page pool, transport, metrics, and the gRPC
+// server with the control service.
 //
-// Built and used by main; the parts it hands out are used as their own headers say.
+// For the main thread. Each part's header says which threads may use the part.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ namespace baton {
 
 class WorkerHost {
  public:
-  // Loads the model and takes the memory. `with_transport`: pages are in memory that peers can reach.
+  // Loads the model and takes the memory. `with_transport`: peers can reach the pages' memory.
   static absl::StatusOr<std::unique_ptr<WorkerHost>> Create(const WorkerOptions& options, v1::WorkerRole role,
                                                             bool with_transport);
 
@@ -47,18 +47,18 @@ class WorkerHost {
   HandoffIdentity identity() const { return {options_.worker_id, epoch_, model_->numerics_id()}; }
   AttemptLimits limits() const;
 
-  // What the role adds to a running process.
+  // The parts that a role adds to the process.
   struct Role {
     grpc::Service* service = nullptr;
     std::string service_name;              // in full
     std::function<void()> stop_accepting;  // a drain begins
-    std::function<void()> fail_all;        // its time is over: end what is left, soon
+    std::function<void()> fail_all;        // the drain's time is over: end all attempts soon
   };
-  // Serves until a signal, then drains: nothing new, and what runs may finish within drain_timeout (a second signal: no
-  // longer). OK when all went well, also when attempts had to be ended.
+  // Serves until a signal, then drains: refuses new attempts, and lets running attempts finish within drain_timeout or
+  // until a second signal. Returns OK also if running attempts were ended.
   absl::Status Serve(ShutdownSignal& signal, const Role& role);
 
-  // No event of the transport follows.
+  // Ends the transport: no event follows.
   void StopTransport() { transport_.reset(); }
 
  private:
@@ -66,7 +66,7 @@ class WorkerHost {
   absl::Status CreatePool(bool with_transport);
   absl::Status WarmUp();
   v1::WorkerStatus Snapshot() const;
-  // True when no attempt is left.
+  // Returns whether all attempts have ended.
   bool Drain(ShutdownSignal& signal, const Role& role);
 
   const WorkerOptions options_;
@@ -84,7 +84,7 @@ class WorkerHost {
   std::atomic<bool> draining_{false};
 };
 
-// "prefill", "decode" or "both".
+// Returns "prefill", "decode" or "both".
 std::string RoleName(v1::WorkerRole role);
 
 }  // namespace baton

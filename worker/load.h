@@ -16,14 +16,14 @@ struct WorkerLoadBoard {
   std::atomic<double> step_seconds{0};
 };
 
-// An exponential mean that follows about the last `1 / weight` samples.
+// Updates an exponential mean of about the last 1 / weight samples.
 inline void UpdateMean(std::atomic<double>& mean, double sample, double weight = 0.1) {
   const double old = mean.load(std::memory_order_relaxed);
   mean.store(old == 0 ? sample : old + weight * (sample - old), std::memory_order_relaxed);
 }
 
-// Tokens per second of recent steps. A step of few tokens does not count: its duration says nothing about a long
-// prompt.
+// The mean speed of recent steps. A step of few tokens does not count: such a step takes no less time than a larger
+// step.
 class MeanSpeed {
  public:
   void Add(int tokens, double seconds) {
@@ -31,7 +31,7 @@ class MeanSpeed {
     tokens_ += kWeight * (tokens - tokens_);
     seconds_ += kWeight * (seconds - seconds_);
   }
-  // 0: not measured yet.
+  // Returns 0 before the first measurement.
   double tokens_per_second() const { return seconds_ > 0 ? tokens_ / seconds_ : 0; }
 
  private:

@@ -1,7 +1,7 @@
-// What a worker counts. Every name begins with baton_worker_, every series has the labels model and role.
+// The metrics of a worker. Every name begins with baton_worker_, every series has the labels model and role.
 //
-// Functions about an attempt take it, because probes are no requests: a router's probe counts in
-// baton_worker_probes_total when it ends, and nowhere else.
+// Functions take the attempt, because probes are no requests: a probe counts only in baton_worker_probes_total, when
+// the probe ends.
 //
 // Thread-safe.
 #pragma once
@@ -28,22 +28,22 @@ class WorkerMetrics {
   WorkerMetrics(prometheus::Registry& registry, const std::string& model, const std::string& role);
 
   enum class Stage {
-    kPrefill,  // until the first step of a prompt that is computed here
-    kDecode,   // until the first step of a sequence that was handed over
+    kPrefill,  // until the first step of a prompt that this worker computes
+    kDecode,   // until the first step of a received sequence
   };
   void Queued(const Attempt& attempt, Stage stage, absl::Duration waited);
   void Prefilled(const Attempt& attempt, absl::Duration first_chunk_to_first_token);
-  // Of the context that an attempt begins with: each token is computed here, or was cached here, or is received.
+  // Each token of an attempt's first context is computed here, cached here, or received.
   void TokensComputed(const Attempt& attempt, int tokens);
   void TokensCached(const Attempt& attempt, int tokens);
   void TokensReceived(const Attempt& attempt, int tokens);
   void TokenSampled(const Attempt& attempt);
   void HandedOver(const Attempt& attempt, const HandoffStats& stats);
-  // Cut off or lost. A refusal is an answer, not a failure.
+  // A handoff was cut off or lost. A refusal is no failure.
   void HandoffFailed(const Attempt& attempt);
   void AttemptEnded(const Attempt& attempt, Cause cause);
 
-  // A step that holds nothing but probes counts for nothing.
+  // A step that holds only probes is not counted.
   void StepDone(const std::vector<StepEntry>& entries, absl::Duration duration);
 
   void SetSequences(uint32_t running, uint32_t waiting);

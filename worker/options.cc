@@ -94,8 +94,8 @@ absl::StatusOr<std::string> ReadSecret(const std::string& file) {
 
 void WorkerOptions::AddTo(OptionSet& set) {
   set.Add("model", &model,
-          "folder of the model, in Hugging Face form, or its GGUF file, of a split one the first (required)");
-  set.Add("model-name", &model_name, "name that clients ask for (default: that of the folder or file)");
+          "folder of the model in Hugging Face form, or GGUF file, of a split file the first part (required)");
+  set.Add("model-name", &model_name, "name of the model for clients (default: the name of the folder or file)");
   set.Add("worker-id", &worker_id, "name in logs, metrics and status (default: <role>-<host>-<port>)");
   set.Add("listen", &listen, "host:port for gRPC, from the router");
   set.Add("metrics-listen", &metrics_listen, "host:port for http /metrics; empty: not served");
@@ -103,16 +103,16 @@ void WorkerOptions::AddTo(OptionSet& set) {
   devices.emplace_back("replay");
   set.AddChoice(
       "device", &device, devices,
-      "replay: computes nothing, takes the time it is told and says tokens that follow from those before; for "
+      "replay: computes nothing, takes a configured time, and samples tokens that depend on all earlier tokens; for "
       "load tests, needs a model's configuration and tokenizer but no weights");
-  set.Add("replay-step", &replay_step, "with replay: what a step takes");
+  set.Add("replay-step", &replay_step, "with replay: time of a step");
   set.Add("replay-prefill-speed", &replay_prefill_speed, "with replay: prompt tokens per second", 1);
   set.Add("threads", &threads, "compute threads; 0: one per CPU this process may use", 0, 1024);
   set.AddList("cpus", &cpus, "pin the compute threads to these CPUs, one each (default: unpinned)");
   set.AddChoice("kernels", &kernels, {"auto", "scalar", "avx2", "avx512", "avx512-vnni", "avx512-bf16"},
                 "family of compute kernels");
   set.AddChoice("quantize", &quantize, {"off", "int8", "int4"},
-                "round float weights when they are loaded: groups of 32 with a scale");
+                "round float weights while loading, in groups of 32 with a scale");
   set.AddChoice("kv-dtype", &kv_dtype, {"auto", "f32", "f16", "bf16", "int8", "fp8"},
                 "type of the KV cache; auto: f32 for F32 weights, else bf16; int8 and fp8 (E4M3) have a scale per "
                 "token and head");
@@ -120,18 +120,17 @@ void WorkerOptions::AddTo(OptionSet& set) {
   set.Add("kv-memory", &kv_memory, "memory for KV pages");
   set.Add("pages", &pages, "number of KV pages; 0: as many as fit kv-memory", 0, 1 << 28);
   set.AddChoice("prefault", &prefault, {"on", "off"},
-                "take all memory at the start; off: as it is first needed, which slows the first requests");
-  set.AddChoice(
-      "prefix-cache", &prefix_cache, {"on", "off"},
-      "keep the pages of finished requests while there is room, for requests that begin with the same tokens");
+                "take all memory at the start; off: take memory on first use, which slows the first requests");
+  set.AddChoice("prefix-cache", &prefix_cache, {"on", "off"},
+                "keep the pages of finished requests while there is room, for requests with the same prefix");
   set.Add("token-budget", &schedule.token_budget, "tokens computed in one step", 1, 1 << 20);
   set.Add("chunk-tokens", &schedule.chunk_tokens, "tokens of one prompt in one step; 0: the token budget", 0, 1 << 20);
   set.Add("max-sequences", &schedule.max_sequences, "sequences in progress at once", 1, 1 << 16);
   set.Add("max-queue", &max_queue, "requests that may wait", 1, 1 << 20);
-  set.AddChoice("transport", &transport.path, {"auto", "tcp", "shm"}, "path that KV pages take between workers");
+  set.AddChoice("transport", &transport.path, {"auto", "tcp", "shm"}, "path of KV pages between workers");
   set.Add("handoff-host", &transport.local_host,
-          "address of this host whose network device handoffs go through, and no other (default: that of the address "
-          "listened on)");
+          "address of this host whose network device alone carries handoffs (default: the host of the address listened "
+          "on)");
   set.Add("secret-file", &secret_file, "file with the secret that all workers share (default: $BATON_SECRET)");
   set.Add("heartbeat-interval", &transport.heartbeat_interval, "between workers", absl::Milliseconds(10),
           absl::Seconds(60));
@@ -139,10 +138,10 @@ void WorkerOptions::AddTo(OptionSet& set) {
           absl::Seconds(60));
   set.Add("peer-timeout", &transport.peer_timeout, "a peer not heard for this long is given up", absl::Milliseconds(50),
           absl::Hours(1));
-  set.Add("drain-timeout", &drain_timeout, "on SIGTERM, let running requests finish for this long");
+  set.Add("drain-timeout", &drain_timeout, "on SIGTERM, how long running requests may take to finish");
   set.Add("max-message-bytes", &max_message_bytes, "largest gRPC message");
-  set.AddChoice("log.level", &log.level, {"debug", "info", "warning", "error"}, "least level that is logged");
-  set.AddChoice("log.format", &log.format, {"text", "json"}, "form of the log lines");
+  set.AddChoice("log.level", &log.level, {"debug", "info", "warning", "error"}, "least level in the log");
+  set.AddChoice("log.format", &log.format, {"text", "json"}, "form of a log line");
 }
 
 absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {

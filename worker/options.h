@@ -19,7 +19,7 @@ namespace baton {
 
 struct WorkerOptions {
   std::string model;       // folder or GGUF file
-  std::string model_name;  // default: that of the folder or file
+  std::string model_name;  // default: the name of the folder or file
   std::string worker_id;   // default: "<role>-<host>-<port>"
   std::string listen;
   std::string metrics_listen;
@@ -49,12 +49,12 @@ struct WorkerOptions {
   LogOptions log;
 
   void AddTo(OptionSet& set);
-  // What Parse cannot check alone; fills in defaults that depend on other options and reads the secret.
-  // INVALID_ARGUMENT names the option. `needs_secret`: this worker hands over or receives.
+  // Checks options against each other, fills in dependent defaults and reads the secret. INVALID_ARGUMENT names the
+  // option. `needs_secret`: this worker hands over or receives.
   absl::Status Finalize(std::string_view role, bool needs_secret);
   ModelOptions ForModel() const;
   ReplayOptions ForReplay() const;
-  // Admitted at once: those that wait and those in progress.
+  // Returns the limit of open attempts, waiting or in progress.
   int max_attempts() const { return max_queue + schedule.max_sequences; }
 };
 

@@ -15,9 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kPrefix[] = "ucx_shm_posix_";  // and a random number: unique among the machine's mappings
+constexpr char kPrefix[] = "ucx_shm_posix_";  // a random number follows: names are unique on the machine
 
-// Old enough files of this user.
+// Returns the files of this user that are old enough.
 std::vector<OrphanedFile> OldFilesOf(const OrphanSearch& search) {
   std::vector<OrphanedFile> files;
   std::error_code error;

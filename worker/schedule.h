@@ -19,8 +19,8 @@ struct ScheduleLimits {
   int max_sequences = 64;  // per step
 };
 
-// Seniority: of two attempts, the older one is served first and preempted last. A request keeps its age through
-// preemption and retries, because `arrival` is the time at which the router received the request.
+// Of two attempts, the older attempt is served first and preempted last. A request keeps its age through preemption and
+// retries, because `arrival` is the time at which the router received the request.
 struct Age {
   absl::Time arrival;
   AttemptKey key;  // breaks ties

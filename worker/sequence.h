@@ -1,7 +1,7 @@
 // A Sequence is an attempt in progress on one worker: its tokens so far and the pages that hold their KV.
 //
-// Prefill and decode do not differ here: tokens beyond kv_tokens are pending, a step computes some of them, and the
-// step that computes the last pending token samples the next. A sequence that decodes has exactly one pending token.
+// Prefill and decode do not differ here. Tokens beyond kv_tokens are pending; a step computes pending tokens. The step
+// that computes the last pending token samples the next token. A sequence that decodes has exactly one pending token.
 //
 // Sequences that begin with the same tokens share full pages, under the names of engine/kv/page_hash.h. A sequence
 // starts with the published pages of its prefix and publishes its own pages once they are complete.
@@ -45,22 +45,22 @@ class Sequence {
 
   const std::vector<PageId>& page_ids() const { return page_ids_; }
   void AddPages(std::vector<PageRef> pages);
-  // Gives all pages back. Only before anything has been computed.
+  // Releases all pages. Call only before the first step.
   void DropPages();
 
   // Names of the full pages, prior output included. Empty if the sequence shares no pages.
   std::span<const PageHash> page_names();
-  // Names of the pages that may be taken as they are: never the page of the last token, which is always computed.
+  // Names of the pages that may be shared: never the page of the last token, which is always computed.
   std::span<const PageHash> sharable_names();
   // Takes the pages that a sequence starts with. The first `cached` pages hold their tokens' KV.
   void TakePages(SharedPages pages);
   // Pages that the tokens need beyond those that the sequence has.
   int missing_pages() const;
-  // Looks for published pages once more, which then replace the sequence's own pages. Only before anything has been
-  // computed and while nobody reads the pages.
+  // Replaces the sequence's own pages by pages published meanwhile. Call only before the first step and while nobody
+  // reads the pages.
   void TakeCached();
-  // Publishes the pages that are full by now. Where another sequence has published the same content, its page replaces
-  // ours if `replace` is set; then nobody may read our page. Otherwise publishing stops at that page.
+  // Publishes the full pages. If another sequence has published the same content, the published page replaces this
+  // sequence's page, which nobody may read; without `replace`, publishing stops at that page.
   void Publish(bool replace);
 
   // A page by its content and its place in a sequence.

@@ -1,5 +1,5 @@
-// Runs one step: the forward pass over the sequences' shares, which samples one token for each sequence whose pending
-// tokens are all computed. worker/schedule.h decides what runs.
+// Runs one step: a forward pass over the sequences' shares. If a sequence's pending tokens are all computed, the step
+// samples one token. worker/schedule.h decides what runs.
 //
 // Used on the engine thread only.
 #pragma once
@@ -24,7 +24,7 @@ struct StepEntry {
 
 class StepRunner {
  public:
-  // Both must outlive the runner.
+  // Model and pool must outlive the runner.
   StepRunner(Model* model, PagePool* pool) : model_(*model), pool_(*pool) {}
 
   // Advances every entry's KV. Advances nothing on failure, or if `layer_done` ended the step (CANCELLED).

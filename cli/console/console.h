@@ -21,7 +21,7 @@ struct Console {
   Interrupt* interrupt;
 };
 
-// What `baton` exits with.
+// The exit status of `baton`.
 enum ExitCode : int { kExitOk = 0, kExitError = 1, kExitUsage = 2, kExitInterrupted = 130 };
 
 // Prints "baton <command>: <message>" to stderr and returns `code`. After an interrupt, prints nothing and returns

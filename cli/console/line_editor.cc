@@ -91,7 +91,7 @@ bool LineEditor::State::ReadByte(char* byte) {
   return false;
 }
 
-// Stores the next character and returns 1, or returns 0 at the end and when interrupted. libedit's own reader would
+// Stores the next character and returns 1, or returns 0 at the end and when interrupted. The reader of libedit would
 // miss an interrupt: the signal is blocked and comes through a descriptor.
 int LineEditor::State::ReadCharacter(EditLine* editor, wchar_t* character) {
   constexpr size_t kNul = 0;

@@ -1,8 +1,8 @@
 // Recorded load: the arrivals of requests, their lengths, and their common prefixes.
 //
-// A trace has a JSON object per line, in the form that Mooncake published (https://github.com/kvcache-ai/Mooncake):
-// timestamp in milliseconds, input_length, output_length, and hash_ids, one id for each block of 512 input tokens.
-// Prompts with the same first ids have the same prefix.
+// A trace has a JSON object per line, in the form that Mooncake published (https://github.com/kvcache-ai/Mooncake). The
+// fields are timestamp in milliseconds, input_length, output_length, and hash_ids: an id for each block of 512 input
+// tokens. Prompts with the same first ids have the same prefix.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ absl::Status StreamRows(const RowStream& stream) {
     const int64_t count = std::min(chunk_rows, stream.rows - begin);
     const int threads = static_cast<int>(std::min<int64_t>(stream.threads, count));
     std::atomic<int64_t> failed = -1;
-    // Threads take rows as they come: a thread whose CPU is busy with another program holds up nobody.
+    // Threads take single rows: a thread whose CPU is busy with another program delays no other thread.
     std::atomic<int64_t> next = 0;
     RunThreads(threads, [&] {
       for (int64_t row = next++; row < count; row = next++) {

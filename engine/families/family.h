@@ -1,5 +1,5 @@
-// What differs between the families of models that the engine serves, as data. A family is one file of this folder and
-// its entry in families.cc.
+// The differences between the engine's families of models, as data. A family is one file of this folder and an entry in
+// families.cc.
 #pragma once
 
 #include <array>

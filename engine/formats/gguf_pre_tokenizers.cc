@@ -100,7 +100,7 @@ const std::vector<GgufPreTokenizer>& GgufPreTokenizers() {
        .patterns =
            {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"}},
       // Letters and the single spaces between them are one word. The possessive quantifiers avoid quadratic
-      // backtracking. They do not change the matches, because nothing follows in this alternative.
+      // backtracking and do not change the matches, because nothing follows in this alternative.
       {.names = {"exaone-moe"},
        .patterns =
            {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*+(?: \p{L}\p{M}*+)*+)++|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)"}},

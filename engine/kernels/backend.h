@@ -148,7 +148,7 @@ class Backend {
   virtual absl::StatusOr<std::unique_ptr<Activations>> Allocate(int capacity_rows, int cols) = 0;
   virtual float* HostData(Activations& x) = 0;  // rows on the host; valid until the next call
 
-  // Starts a step. What `step` refers to stays valid and unchanged until the step's last kernel.
+  // Starts a step. The data of `step` must stay valid and unchanged until the step's last kernel.
   virtual void BeginStep(const StepRows& step) { step_ = step; }
 
   // out[r] = row tokens[r] of `table`, widened to f32.

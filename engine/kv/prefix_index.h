@@ -34,8 +34,8 @@ class PrefixIndex {
   bool IsEvictable(PageId page) const { return entries_[ToIndex(page)].evictable(); }
   uint32_t evictable_pages() const { return evictable_; }
 
-  // Adds `page`, which is in use, under `name`. Neither may be indexed yet. `parent`, if given, must be indexed and in
-  // use.
+  // Adds `page`, which is in use, under `name`. Page and name must not be indexed yet. `parent`, if given, must be
+  // indexed and in use.
   void Insert(PageId page, const PageHash& name, std::optional<PageId> parent);
   // Marks an indexed page as idle. Call when its last holder releases it.
   void SetIdle(PageId page);

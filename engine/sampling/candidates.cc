@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "engine/kernels/det_math.h"
-#include "engine/sampling/vocabulary.h"
+#include "engine/sampling/logits.h"
 
 namespace baton {
 namespace {

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "engine/kernels/det_math.h"
+#include "engine/sampling/logits.h"
 #include "engine/sampling/philox.h"
-#include "engine/sampling/vocabulary.h"
 
 namespace baton {
 namespace {

@@ -1,8 +1,8 @@
-// Who decides which reservations a decode worker grants. The HandoffReceiver asks; the worker implements this
-// interface, because slots and pages are shared with prompts that the worker computes itself.
+// A HandoffCapacity decides for a HandoffReceiver which reservations are granted. The worker implements this interface,
+// because prompts that the worker computes need the same slots and pages.
 //
-// The receiver calls every method with its own lock held: an implementation must not call the receiver from within. To
-// announce decisions, an implementation calls HandoffReceiver::Poke from elsewhere.
+// The receiver calls every method under its own lock: an implementation must not call the receiver from within. An
+// implementation announces decisions by HandoffReceiver::Poke, from elsewhere.
 #pragma once
 
 #include <vector>
@@ -30,15 +30,15 @@ class HandoffCapacity {
   };
 
   virtual ~HandoffCapacity() = default;
-  // Queues a claim on a slot and pages. RESOURCE_EXHAUSTED: too many reservations wait.
+  // Queues a claim on a slot and pages. RESOURCE_EXHAUSTED: too many claims wait.
   virtual absl::Status Enqueue(Claim claim) = 0;
-  // Returns what was decided since the last call. The claims are no longer queued.
+  // Returns the decisions since the last call. Their claims are no longer queued.
   virtual std::vector<Decision> TakeDecisions() = 0;
-  // Removes a claim, if it is queued. Returns the pages of a grant that nobody has taken.
+  // Removes a claim, if it is queued. Returns the pages of a grant that TakeDecisions has not returned.
   virtual std::vector<PageRef> Withdraw(const AttemptKey& key) = 0;
-  // The claim's writer is silent: the claim neither advances nor holds others up.
+  // Holds a queued claim while its writer is silent: a held claim is not granted and delays no other claim.
   virtual void Hold(const AttemptKey& key, bool hold) = 0;
-  // The slot of a granted claim is free. Its pages come back on their own.
+  // Frees the slot of a granted claim. The receiver's PageRefs release the pages.
   virtual void Leave(const AttemptKey& key) = 0;
 };
 

@@ -1,8 +1,8 @@
 // The two ends of a handoff, as workers use them. An endpoint connects the state machines of handoff/ with a Transport
 // and a PagePool.
 //
-// Both endpoints are thread-safe. Set every callback. Callbacks run on the transport's I/O thread, or on the caller's
-// thread where said, with no lock held. A callback may call the endpoint and must not block.
+// Endpoints are thread-safe. Set every callback. Callbacks run on the transport's I/O thread or on the caller's thread,
+// with no lock held. A callback may call the endpoint and must not block.
 //
 // Lifetimes: an endpoint, or a pair of endpoints, starts the transport. Destroy the transport first, then the
 // endpoints, then the pool, and call no endpoint in between. No callback runs after the transport is destroyed.
@@ -28,7 +28,7 @@
 
 namespace baton {
 
-// What Hello and Welcome say of a worker. A mismatch of version, numerics_id or layout refuses the pair.
+// A worker's identity in Hello and Welcome. A mismatch of version, numerics_id or layout refuses the pair.
 struct HandoffIdentity {
   std::string worker_id;
   uint64_t epoch = 0;
@@ -38,35 +38,33 @@ struct HandoffIdentity {
 // ------------------------------------------------------------------------------------------------ decode side
 
 struct ReceiverOptions {
-  int max_attempts = 1024;                          // open at once, whatever their state
+  int max_attempts = 1024;                          // in all states together
   absl::Duration hello_timeout = absl::Seconds(3);  // for a new peer's Hello
 };
 
-// A sequence that has changed owner. `pages` hold the KV of the first `tokens` tokens, and have one page more for
-// growth.
+// A sequence that has changed owner. `pages` hold the KV of the first `tokens` tokens; the last page is for growth.
 struct ReceivedSequence {
   AttemptKey key;
   std::vector<PageRef> pages;
   int tokens = 0;
-  int cached_tokens = 0;        // tokens in pages that were published here before
+  int cached_tokens = 0;        // tokens in pages that this worker had published before
   std::vector<TokenId> output;  // sampled by the writer for this attempt
 };
 
 class HandoffReceiver {
  public:
-  // At most one callback runs per attempt, once, and none for an attempt that was closed before. A callback may run
+  // At most one callback runs per attempt, once. No callback runs for an attempt closed before, but a callback may run
   // while CloseAttempt runs: drop a sequence whose attempt is unknown.
   struct Events {
     // The pages are complete; the receiver has sent Committed. The sequence holds a batch slot until CloseAttempt.
     std::function<void(ReceivedSequence)> on_received;
     // The attempt will not be received: refused, cancelled by the writer, writer lost, commit mismatch.
     std::function<void(AttemptKey, Outcome)> on_failed;
-    // The writer finished the request itself, with Aborted(finished). Nothing is held any more.
+    // The writer's first token finished the request. The attempt holds nothing any more.
     std::function<void(AttemptKey)> on_finished_by_writer;
   };
 
-  // Listens through `transport`, which it starts. `pool` must be in a region of `transport`. `capacity`, which outlives
-  // the receiver, decides who is granted.
+  // Starts `transport` and listens. `pool` must be in a region of `transport`. `capacity` must outlive the receiver.
   static absl::StatusOr<std::unique_ptr<HandoffReceiver>> Create(const HandoffIdentity& identity,
                                                                  const ReceiverOptions& options, Transport* transport,
                                                                  PagePool* pool, HandoffCapacity* capacity,
@@ -76,20 +74,20 @@ class HandoffReceiver {
   // Lets a writer reserve for the attempt of a request that arrived at the router at `arrival`. ALREADY_EXISTS: the
   // attempt is open. FAILED_PRECONDITION: this or a later attempt of the request was open before.
   virtual absl::Status OpenAttempt(const AttemptKey& key, absl::Time arrival) = 0;
-  // Closes an attempt that was cancelled, or whose sequence has left the batch. Revokes the writer's grant: the pages
-  // come back when the writer's fence arrives or the writer is revoked. Idempotent.
+  // Closes an attempt that was cancelled, or whose sequence has left the batch. Revokes the writer's grant: the pool
+  // gets the pages back when the writer's fence arrives or the writer is revoked. Idempotent.
   virtual void CloseAttempt(const AttemptKey& key) = 0;
 
-  // Takes the decisions of the capacity and sends the grants before returning.
+  // Takes the decisions of the HandoffCapacity and sends the grants before returning.
   virtual void Poke() = 0;
-  // Refuses new attempts and new reservations (queued ones stay).
+  // Refuses new attempts and new reservations. Queued reservations stay.
   virtual void StartDraining() = 0;
 
   struct Load {
     int queued = 0;
-    int granted = 0;   // granted and not yet received or aborted
-    int revoking = 0;  // closed or given up, the writer's fence or its end is awaited
-    int received = 0;  // received and not yet closed
+    int granted = 0;
+    int revoking = 0;  // closed or given up; the receiver waits for the writer's fence or revocation
+    int received = 0;  // and not yet closed
   };
   virtual Load load() const = 0;
 };
@@ -97,7 +95,7 @@ class HandoffReceiver {
 // ------------------------------------------------------------------------------------------------ prefill side
 
 struct SenderOptions {
-  absl::Duration hello_timeout = absl::Seconds(3);  // for the answer to our Hello
+  absl::Duration hello_timeout = absl::Seconds(3);  // for a target's Welcome
 };
 
 struct HandoffTarget {
@@ -108,7 +106,7 @@ struct HandoffTarget {
 
 struct HandoffStats {
   absl::Duration transfer;  // first put to Committed
-  absl::Duration exposed;   // Commit asked for to Committed
+  absl::Duration exposed;   // call of Commit to Committed
   uint64_t bytes = 0;
   std::string transport;
 };
@@ -118,14 +116,14 @@ class HandoffSender {
   // The callbacks of one handoff. The last callback is on_done or on_failed, called once. After Abort neither runs,
   // unless the callback had begun.
   struct Events {
-    // The reservation waits at the decode worker. The source pages may be given back in the meantime.
+    // The reservation waits at the decode worker. The caller may release the source pages in the meantime.
     std::function<void()> on_queued;
     std::function<void()> on_granted;
     std::function<void()> on_flushed;  // the answer to Flush
-    // The handoff was refused or revoked, the peer is lost, or the pair does not fit. Nobody reads local pages any
+    // The handoff was refused or revoked, the peer is lost, or the pair does not fit. No put reads local pages any
     // more.
     std::function<void(Outcome)> on_failed;
-    // Committed: the decode worker owns the sequence now.
+    // The decode worker owns the sequence now.
     std::function<void(HandoffStats)> on_done;
   };
 
@@ -133,26 +131,27 @@ class HandoffSender {
                                                                PagePool* pool, const SenderOptions& options = {});
   virtual ~HandoffSender() = default;
 
-  // Connects to the target if necessary and reserves pages for `tokens` tokens. Fails as revoked if this or a later
-  // attempt of the request was reserved for before, as peer_lost if the target is silent or does not answer, and as
-  // too_large if the hashes do not fit into a message.
+  // Connects to the target if necessary and reserves pages for `tokens` tokens. Causes of a failure:
+  //   revoked    this or a later attempt of the request has reserved before
+  //   peer_lost  the target is silent or does not answer
+  //   too_large  the hashes do not fit into a message
   virtual void Reserve(const AttemptKey& key, const HandoffTarget& target, int tokens, std::vector<PageHash> hashes,
                        Events events) = 0;
 
-  // Puts layer `layer` of the prompt's pages [first_page, first_page + pages.size()), which is complete in our `pages`.
-  // Call after on_granted, once per layer and page. Ignored once the handoff is revoked or has failed. Keep the pages
-  // until on_done, on_failed or Abort's callback.
+  // Puts layer `layer` of the prompt's pages [first_page, first_page + pages.size()), which local `pages` hold
+  // complete. Call after on_granted, once per layer and page. Ignored once the handoff is revoked or has failed. Keep
+  // the pages until on_done, on_failed or Abort's callback.
   virtual void PutLayer(const AttemptKey& key, int layer, int first_page, std::span<const PageId> pages) = 0;
 
-  // Flushes all puts while the sequence continues; on_flushed reports that all puts have landed. A sequence that
-  // decodes then rests only for the time of Commit. Only Commit or Abort may follow.
+  // Flushes all puts while the sequence still decodes; on_flushed reports that all puts have landed. The sequence then
+  // rests only for the time of Commit. Only Commit or Abort may follow.
   virtual void Flush(const AttemptKey& key) = 0;
 
-  // Flushes all puts unless that is done, then hands over. `output` is the output of this attempt, after the prompt and
+  // Flushes all puts unless Flush has, then hands over. `output` is the output of this attempt, after the prompt and
   // prior output. The receiver computes the tokens whose KV is not in the pages.
   virtual void Commit(const AttemptKey& key, std::vector<TokenId> output) = 0;
 
-  // Ends the handoff from our side: withdraws the reservation or fences the puts. Calls `released` when nobody reads
+  // Ends the handoff from this side: withdraws the reservation or fences the puts. Calls `released` when no put reads
   // local pages any more, on the I/O thread or at once on this thread. `finished`: the first token has finished the
   // request. For an unknown key, calls `released` at once.
   virtual void Abort(const AttemptKey& key, bool finished, std::function<void()> released) = 0;
@@ -160,7 +159,7 @@ class HandoffSender {
 
 // ------------------------------------------------------------------------------------------------ both
 
-// Both endpoints on one transport, for a decode worker, which hands its sequences over while it drains.
+// Joins both endpoints on one transport, for a decode worker, which hands its sequences over while it drains.
 class HandoffEndpoints {
  public:
   static absl::StatusOr<std::unique_ptr<HandoffEndpoints>> Create(const HandoffIdentity& identity,

@@ -1,4 +1,4 @@
-// What both endpoints say in the log about a peer they were connected with.
+// The log lines of both endpoints about a connected peer.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,8 @@
 
 namespace baton {
 
-std::vector<PutPiece> PiecesOf(const handoff::Writer::Put& put, const PagePool& pool, uint32_t peer_pages_total) {
+std::vector<PutPiece> PiecesOf(const handoff::WriterMachine::Put& put, const PagePool& pool,
+                               uint32_t peer_pages_total) {
   const KvLayout& layout = pool.layout();
   const uint64_t block_bytes = layout.block(layout.place(put.layer).group).bytes();
   std::vector<PutPiece> pieces;

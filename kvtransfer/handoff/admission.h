@@ -1,7 +1,7 @@
-// What a Receiver asks of its worker: the decision which reservations are granted, and the ownership of their pages.
+// An Admission decides for a ReceiverMachine which reservations are granted, and owns the pages of the grants.
 //
-// A grant is a batch slot and pages. The Admission owns the pages until Release, or until Receiver::Received passes
-// them on. The slot is held until Leave.
+// A grant is a batch slot and pages. The Admission owns the pages until Release, or until ReceiverMachine::Received
+// passes the pages on. The attempt holds the slot until Leave.
 #pragma once
 
 #include <span>
@@ -18,7 +18,7 @@ namespace baton::handoff {
 
 struct GrantedPages {
   std::vector<PageId> pages;
-  int cached = 0;  // the first pages, which hold their content already and may have other readers
+  int cached = 0;  // number of first pages that hold their content already and may have other readers
 
   bool operator==(const GrantedPages&) const = default;
 };
@@ -39,19 +39,18 @@ class Admission {
   virtual ~Admission() = default;
   // Queues a claim. RESOURCE_EXHAUSTED: too many claims wait.
   virtual absl::Status Enqueue(Claim claim) = 0;
-  // Returns what was decided since the last call. The claims are no longer queued.
+  // Returns the decisions since the last call. Their claims are no longer queued.
   virtual std::vector<Decision> TakeDecisions() = 0;
   // Removes a claim, if it is queued.
   virtual void Withdraw(const AttemptKey& key) = 0;
-  // The writer of a queued claim is silent, or is heard again: while it is silent, the claim is not granted and holds
-  // nobody up.
+  // Holds a queued claim while its writer is silent: a held claim is not granted and delays no other claim.
   virtual void Hold(const AttemptKey& key, bool hold) = 0;
-  // A granted claim needs its slot no longer.
+  // Frees the slot of a granted claim.
   virtual void Leave(const AttemptKey& key) = 0;
 
-  // No write can land in `pages` any more.
+  // Releases `pages`, in which no write can land any more.
   virtual void Release(std::span<const PageId> pages) = 0;
-  // The writer of `pages` is silent and may still write: `pages` stay allocated, and nobody waits for them.
+  // Quarantines `pages`, whose writer is silent and may still write. No request waits for quarantined pages.
   virtual void SetQuarantined(std::span<const PageId> pages, bool quarantined) = 0;
 };
 

@@ -44,7 +44,7 @@ struct Queued {
 struct Granted {
   AttemptKey key;
   std::vector<PageId> pages;  // destination page per source page, in prompt order
-  std::vector<int> wanted;    // indexes into `pages`, ascending: those to be put
+  std::vector<int> wanted;    // indexes into `pages` of the pages to put, ascending
   bool operator==(const Granted&) const = default;
 };
 
@@ -65,7 +65,7 @@ struct Commit {
   AttemptKey key;
   int tokens = 0;
   std::vector<TokenId> output;  // of the attempt, as far as it is known: a prefill worker's first token
-  uint64_t tag = 0;             // CommitTag of what was put
+  uint64_t tag = 0;             // CommitTag of the put blocks
   bool operator==(const Commit&) const = default;
 };
 
@@ -81,8 +81,12 @@ struct Revoke {
   bool operator==(const Revoke&) const = default;
 };
 
-// kFinished: the first token already finished the request. kCancelled: the writer's side gave up. kRevoked: the answer
-// to Revoke. kPeerLost: the writer took the receiver for lost. kInternal: the writer could not use the grant.
+// The cause of an Aborted says:
+//   kFinished   the first token finished the request
+//   kCancelled  the writer's worker aborted the handoff
+//   kRevoked    the answer to Revoke
+//   kPeerLost   the writer took the receiver for lost
+//   kInternal   the writer could not use the grant
 struct Aborted {
   AttemptKey key;
   Cause cause = Cause::kCancelled;
@@ -93,19 +97,18 @@ using Message = std::variant<Reserve, Queued, Granted, Refused, CancelReserve, C
 
 const AttemptKey& KeyOf(const Message& message);
 
-// What a message that ends a handoff means for who receives the message, from the point of view of that side.
-// `committed.error` is not empty.
+// Returns the outcome of a handoff for the side that receives the message. `committed.error` must not be empty.
 Outcome OutcomeOf(const Refused& refused);
 Outcome OutcomeOf(const Committed& committed);
 Outcome OutcomeOf(const Aborted& aborted);
 
-// The stream of a handoff's puts. Both sides derive it from the key, so that it needs no message; request ids are
-// random, so that two handoffs of one peer do not meet in 64 bits.
+// Returns the stream of a handoff's puts. Both sides derive the id from the key, so that no message carries the id.
+// Request ids are random: the ids of two handoffs with one peer do not collide in 64 bits.
 StreamId StreamOf(const AttemptKey& key);
 
-// One put block: a layer of a page. Sums of these over all blocks do not depend on the order of the puts.
+// Returns the tag of a put block: one layer of one page. A sum of tags does not depend on the order of the puts.
 uint64_t BlockTag(int layer, PageId destination);
-// Checksum of a Commit. It detects errors and protects against nothing.
+// Returns the checksum of a Commit, which detects errors and protects against no attacker.
 uint64_t CommitTag(const AttemptKey& key, int tokens, uint64_t sum_of_block_tags);
 
 }  // namespace baton::handoff

@@ -1,7 +1,7 @@
-// The latest attempt seen of each recent request: a worker refuses an attempt that is not newer.
+// SeenAttempts knows the latest attempt of each recent request: a worker refuses an attempt that is not newer.
 //
-// Bounded: the table forgets the request that was seen first. A router numbers its attempts upwards, so that the table
-// only guards against messages that were delayed for long.
+// Bounded: a full table forgets the oldest request. A router numbers attempts upwards, so that the table only guards
+// against messages that were delayed for long.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Whether a peer is still heard. Pure: the caller brings the time. Not thread-safe.
+// Decides from the time since the last sign of life whether a peer is alive, silent or expired. Pure: the caller passes
+// the time. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +19,8 @@ class Liveness {
 
   void Heard(SteadyTime now) { last_heard_ = now; }
 
-  // We did not run ourselves for `stall` (stopped, starved): what the peer sent meanwhile is not read yet, so that time
-  // is not held against it. Nor is it a gift: what was read since may have been heard already.
+  // Discounts `stall`, during which this process was stopped or starved: messages of that time are not read yet. The
+  // last sign of life never moves past `now`.
   void Forgive(absl::Duration stall, SteadyTime now) { last_heard_ = std::min(last_heard_ + stall, now); }
 
   Verdict Check(SteadyTime now) const {
@@ -39,7 +40,7 @@ class StallDetector {
  public:
   StallDetector(absl::Duration interval, SteadyTime now) : interval_(interval), last_tick_(now) {}
 
-  // How long the thread was away beyond what a busy machine explains (one interval more than it should); else zero.
+  // Returns how much later than expected this tick comes, or zero if at most one interval later (a busy machine).
   absl::Duration Tick(SteadyTime now) {
     const absl::Duration late = now - last_tick_ - interval_;
     last_tick_ = now;

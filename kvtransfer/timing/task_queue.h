@@ -1,7 +1,7 @@
-// Work for an I/O thread: tasks posted by any thread, to run at once or after a delay.
+// A TaskQueue holds tasks that any thread posts and one I/O thread runs, at once or after a delay.
 //
-// Tasks that are due run in the order of their times, those of equal times in the order of posting. Post is
-// thread-safe; RunDue and NextDue belong to the I/O thread.
+// Due tasks run in the order of their times, tasks of equal times in the order of posting. Post is thread-safe; RunDue
+// and NextDue belong to the I/O thread.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,21 @@ class TaskQueue {
  public:
   using Task = std::function<void()>;
 
-  // `wake` is called, by the posting thread, when a task becomes the next one due. It must be thread-safe.
+  // Post calls `wake` on the posting thread when the new task is the next due task. `wake` must be thread-safe.
   explicit TaskQueue(std::function<void()> wake) : wake_(std::move(wake)) {}
   TaskQueue(const TaskQueue&) = delete;
   TaskQueue& operator=(const TaskQueue&) = delete;
 
-  // Dropped once the queue is closed.
+  // Drops `task` if the queue is closed.
   void Post(absl::Duration delay, Task task);
 
-  // Runs what is due, and nothing that these tasks post. True if anything ran.
+  // Runs the tasks that are due now, without tasks that they post. Returns whether a task ran.
   bool RunDue();
 
-  // When the next task is due; InfiniteFuture if there is none.
+  // Returns the time of the next task; SteadyTime::InfiniteFuture() without tasks.
   SteadyTime NextDue() const;
 
-  // Destroys all tasks unrun, and any posted later.
+  // Destroys all tasks unrun, also those posted later.
   void Close();
 
  private:

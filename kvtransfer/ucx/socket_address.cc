@@ -17,7 +17,7 @@
 namespace baton {
 namespace {
 
-// Both must be of the same address family.
+// Both addresses must be of the same family.
 bool SameHost(const sockaddr& a, const SocketAddress& b) {
   if (a.sa_family == AF_INET6) {
     return std::memcmp(&reinterpret_cast<const sockaddr_in6&>(a).sin6_addr,

@@ -147,7 +147,7 @@ absl::StatusOr<WireMessage> FromProto(const v1::Reserve& proto) {
   return Message(std::move(message));
 }
 
-// The messages that carry nothing but their key.
+// For messages that carry only their key.
 template <typename M, typename Proto>
 absl::StatusOr<WireMessage> KeyFromProto(const Proto& proto) {
   BATON_ASSIGN_OR_RETURN(AttemptKey key, FromProto(proto.key()));
@@ -274,7 +274,7 @@ absl::StatusOr<WireMessage> Decode(std::string_view bytes) {
     case v1::HandoffMessage::MESSAGE_NOT_SET:
       break;
   }
-  return Bad("message", "not set or unknown", "one of this protocol version");
+  return Bad("message", "not set or unknown", "a message of this protocol version");
 }
 
 }  // namespace baton::handoff

@@ -1,7 +1,7 @@
 // The handoff messages as bytes: proto/baton/v1/handoff.proto.
 //
-// Decode takes whatever a peer sends. What it returns has been checked field by field, except for what only the handoff
-// machine can judge (is the attempt known, do the pages exist).
+// Decode accepts any bytes and checks every field of the result. Only the handoff machine can check whether the attempt
+// is known and the pages exist.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ std::string Encode(const Message& message);
 
 using WireMessage = std::variant<Hello, Welcome, Message>;
 
-// INVALID_ARGUMENT, naming the field and what was expected.
+// INVALID_ARGUMENT names the field and the expected value.
 absl::StatusOr<WireMessage> Decode(std::string_view bytes);
 
 }  // namespace baton::handoff

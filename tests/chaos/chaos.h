@@ -1,9 +1,11 @@
-// Runs schedules of requests and disturbances against a deployment of real processes, and says what came of it.
+// Runs schedules of requests and disturbances against a deployment of real processes, and checks the results.
 //
-// After each schedule everything that was disturbed is set right, and then: what answers came are the undisturbed ones,
-// what did not come failed in time, with a typed error that the schedule explains (explanation.h); every pair of
-// workers serves again, nothing is used, waiting or in quarantine; and every request is answered. That no thread hangs
-// shows when the processes are told to end.
+// After a schedule every disturbance is ended. Then:
+//   - a complete answer equals the undisturbed answer
+//   - any other request failed in time, with a typed error that the schedule explains (explanation.h)
+//   - every pair of workers serves again, and answers every request of the catalogue
+//   - no page is in use or in quarantine, and no request waits
+//   - every process ends when told to, so that no thread hangs
 #pragma once
 
 #include <gtest/gtest.h>
@@ -79,7 +81,7 @@ class Chaos {
     }
   }
 
-  // Schedules of `events` each, with consecutive seeds; stops at the first that fails.
+  // Runs schedules of `events` each, with consecutive seeds. Stops at the first schedule that fails.
   void Run(uint64_t seed, int schedules, int events) {
     plan_.events = events;
     for (int i = 0; i < schedules && cluster_ != nullptr && !::testing::Test::HasFailure(); ++i) {
@@ -108,7 +110,7 @@ class Chaos {
   static constexpr absl::Duration kUsualDeadline = absl::Seconds(60);
   static constexpr int kMaxQueue = 256;
   static constexpr int kMaxAttempts = 8;
-  // Until a loss is noticed and a process that comes back serves: the peer timeout, the start of a process, a pause
+  // The time until a loss is noticed and a restarted process serves: the peer timeout, a process's start, a pause
   // before the next connection, and a probe.
 #if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
   static constexpr absl::Duration kSlack = absl::Seconds(10);
@@ -215,7 +217,7 @@ class Chaos {
         drained_[event.node] = SteadyTime::Now();
         return cluster_->Drain(event.node);
       case Kind::kRestart:
-        // What was told to drain has had its time.
+        // The process may have been told to drain, and has had time to end.
         if (cluster_->process(event.node).running()) {
           const absl::StatusOr<int> end = cluster_->process(event.node).Wait(kPatience);
           EXPECT_OK(end) << event.node << " was told to end";
@@ -243,7 +245,7 @@ class Chaos {
     }
   }
 
-  // The whole answer, or the beginning of it and an error that the schedule explains.
+  // Checks for the complete answer, or for a prefix of the answer and an error that the schedule explains.
   void Check(const Running& one, const std::vector<RequestSpan>& all, SteadyTime zero) {
     SCOPED_TRACE(Describe(one.event));
     ++counts_.requests;
@@ -313,7 +315,7 @@ class Chaos {
            disturbances_.ExhaustAttempts(span, kSlack);
   }
 
-  // What was done before and while the request ran, and what came of it.
+  // Describes the disturbances before and during the request, and the request's end.
   std::string Story(const Running& one, SteadyTime zero) const {
     const auto seconds = [zero](SteadyTime at) { return absl::StrFormat("%.3f s", absl::ToDoubleSeconds(at - zero)); };
     std::string story = disturbances_.Story(one.started - absl::Minutes(1), one.ended, zero);
@@ -324,12 +326,12 @@ class Chaos {
       absl::StrAppend(&story, "  ", seconds(chunks.front()), " to ", seconds(chunks.back()), ": ",
                       one.reply.answer.token_ids.size(), " tokens in ", chunks.size(), " chunks\n");
     }
-    absl::StrAppend(&story, "  ", seconds(one.ended), ": it ends with status ", one.reply.status.error_code(), ": ",
-                    one.reply.status.error_message(), "\n");
+    absl::StrAppend(&story, "  ", seconds(one.ended), ": the request ends with status ", one.reply.status.error_code(),
+                    ": ", one.reply.status.error_message(), "\n");
     return story;
   }
 
-  // A gRPC server cuts off what reaches it in the moment of its shutdown, without a word of ours.
+  // A gRPC server cuts off calls that arrive during its shutdown, without a status of Baton's.
   bool ReachedAnEndingRouter(const Running& one) const {
     const auto drained = drained_.find(plan_.routers[one.event.router]);
     return drained != drained_.end() && one.started > drained->second &&
@@ -343,13 +345,13 @@ class Chaos {
   std::vector<Answer> expected_;
   Counts counts_;
   Disturbances disturbances_;
-  absl::Duration most_slack_;  // that an error took to be explained
+  absl::Duration most_slack_;  // that the explanation of an error needed
   absl::Duration longest_pause_;
-  std::map<std::string, SteadyTime> drained_;  // when each was told to end, the last time
-  std::map<std::string, int> reasons_;         // of typed errors, by how they begin
+  std::map<std::string, SteadyTime> drained_;  // by process: time of the last SIGTERM
+  std::map<std::string, int> reasons_;         // number of typed errors, by the beginning of the message
 };
 
-// $BATON_TEST_SEED and $BATON_TEST_SCHEDULES, or what the test has.
+// Returns the number in environment variable `name`, or `otherwise`.
 inline uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
   const char* given = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
   return given == nullptr ? otherwise : std::strtoull(given, nullptr, 10);

@@ -1,5 +1,5 @@
-// Processes in a network of the test's own, which delays and loses packets and is cut in two, while processes die, stop
-// and come back, too. As root only.
+// Processes in a virtual network that delays and loses packets and is cut in two, while processes die, stop and return.
+// Needs root.
 #include "chaos.h"
 
 namespace baton::testing {
@@ -30,10 +30,10 @@ void RunOver(const std::vector<std::string>& worker_flags) {
 
 TEST(ChaosNetworkTest, PagesOverTcp) { RunOver({"--transport=tcp"}); }
 
-// Connections are cut, the memory is not.
+// Cuts end connections, but not shared memory.
 TEST(ChaosNetworkTest, PagesThroughSharedMemory) { RunOver({"--transport=shm"}); }
 
-// What is said depends on every page's content.
+// Replayed tokens depend on every page's content.
 TEST(ChaosNetworkTest, ReplayedPages) { RunOver({"--transport=tcp", "--device=replay", "--replay-step=5ms"}); }
 
 }  // namespace

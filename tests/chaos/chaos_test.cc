@@ -12,10 +12,10 @@ void RunSchedules(Chaos chaos) {
             static_cast<int>(FromEnvironment("BATON_TEST_SCHEDULES", kSchedules)), kEvents);
 }
 
-// Over shared memory: processes die, stop and come back.
+// Processes that share memory die, stop and return.
 TEST(ChaosTest, Processes) { RunSchedules(Chaos({})); }
 
-// Their own prompts and reservations compete for few slots and pages.
+// Local prompts and reservations compete for few slots and pages.
 TEST(ChaosTest, DecodeWorkersThatPrefillToo) {
   RunSchedules(Chaos({.decode_flags = {"--pages=160"}, .decode_prefills = true, .max_sequences = 4}));
 }

@@ -50,8 +50,7 @@ absl::Duration Disturbances::SlackOfPeers(const std::string& decode, SteadyTime 
   });
 }
 
-// The slack that a moment takes falls only when something begins: the start and these moments are all there is to look
-// at.
+// The needed slack falls only when a disturbance begins: only the request's start and these times need a check.
 template <typename SlackOfPair>
 absl::Duration Disturbances::LeastSlack(const RequestSpan& request, const SlackOfPair& slack_of_pair) const {
   std::vector<SteadyTime> moments = {request.start};
@@ -96,7 +95,7 @@ bool Disturbances::ExhaustAttempts(const RequestSpan& request, absl::Duration sl
 
 bool Disturbances::FillQueues(const RequestSpan& request, const std::vector<RequestSpan>& all,
                               absl::Duration slack) const {
-  // As many as ever are there when one of them starts.
+  // The number of requests in flight is highest when a request starts.
   for (const RequestSpan& last : all) {
     if (last.start < request.start - slack || last.start > request.end) continue;
     const auto in_flight = std::count_if(all.begin(), all.end(), [&](const RequestSpan& one) {

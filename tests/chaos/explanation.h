@@ -1,13 +1,13 @@
-// Which errors of requests are explained by what was done to a deployment, and when.
+// Decides which errors of requests the disturbances of a deployment explain.
 //
-// A request may fail with UNAVAILABLE when there was a moment between its start and its end at which no pair of workers
-// could be reached through its router, or when more was done meanwhile than it has attempts. It may fail with
-// RESOURCE_EXHAUSTED when as many requests were in flight as a worker takes, or when each decode worker that could be
-// reached had lost sight of a peer, whose pages are in quarantine then.
+//   UNAVAILABLE         during the request, its router could reach no pair of workers at some time; or more
+//   disturbances
+//                       began or ended than the request has attempts
+//   RESOURCE_EXHAUSTED  as many requests were in flight as a worker takes; or each reachable decode worker had lost a
+//                       peer, whose pages are then in quarantine
 //
-// What was done has an effect beyond its end: a loss is noticed late, a process takes its time to start, and who tries
-// again waits between tries. So a disturbance counts for some slack longer; SlackNeeded says how much of it an
-// explanation takes.
+// A disturbance has effects after its end: losses are noticed late, processes take time to start, and retries wait. A
+// disturbance therefore counts for some slack longer. SlackNeeded says how much slack an explanation needs.
 //
 // Thread-compatible.
 #pragma once
@@ -24,10 +24,10 @@ namespace baton::testing {
 struct Deployment {
   std::vector<std::string> prefill;
   std::vector<std::string> decode;
-  bool decode_prefills = false;   // a decode worker serves alone, too
-  int worker_requests = 0;        // that a worker takes at once
-  int max_attempts = 0;           // of one request that may fail
-  std::string client = "client";  // what requests come from
+  bool decode_prefills = false;   // a decode worker also serves alone
+  int worker_requests = 0;        // most requests at once on a worker
+  int max_attempts = 0;           // failed attempts of a request
+  std::string client = "client";  // node that sends the requests
 };
 
 struct RequestSpan {
@@ -40,23 +40,23 @@ class Disturbances {
  public:
   explicit Disturbances(Deployment deployment) : deployment_(std::move(deployment)) {}
 
-  // A process, or the connection of `node` and `other`, is not to be relied on until End.
+  // Begins a disturbance of process `node`, or of the connection of `node` and `other`, which lasts until End.
   void Begin(std::string what, std::string node, std::string other, SteadyTime at);
   void End(const std::string& node, const std::string& other, SteadyTime at);
   void Clear() { all_.clear(); }
 
-  // The least slack with which there was a moment without a pair that the request could reach; infinite if there was
-  // none.
+  // Returns the least slack with which the request could reach no pair at some time; infinite if no slack suffices.
   absl::Duration SlackNeeded(const RequestSpan& request) const;
-  // ... without such a pair whose decode worker saw all of its peers.
+  // As SlackNeeded, for pairs whose decode worker saw all of its peers.
   absl::Duration SlackNeededForQuarantine(const RequestSpan& request) const;
-  // More began or ended during the request, or `slack` before it, than it has attempts.
+  // Returns whether more disturbances began or ended during the request, or `slack` before, than the request has
+  // attempts.
   bool ExhaustAttempts(const RequestSpan& request, absl::Duration slack) const;
-  // At some moment of the request, `all` of them considered, there were as many as a worker takes. Workers may know of
-  // one for `slack` after its end.
+  // Returns whether at some time of the request as many of `all` were in flight as a worker takes. A request counts for
+  // `slack` after its end.
   bool FillQueues(const RequestSpan& request, const std::vector<RequestSpan>& all, absl::Duration slack) const;
 
-  // A line for each that touches the time from `from` to `to`, with times since `zero`.
+  // Returns a line for each disturbance between `from` and `to`, with times since `zero`.
   std::string Story(SteadyTime from, SteadyTime to, SteadyTime zero) const;
 
  private:
@@ -71,7 +71,7 @@ class Disturbances {
     bool IsBetween(const std::string& a, const std::string& b) const {
       return (node == a && other == b) || (node == b && other == a);
     }
-    // How long before `at` it has ceased to count; infinite if it began later.
+    // Returns how long before `at` the disturbance ended; infinite if the disturbance began later.
     absl::Duration SlackAt(SteadyTime at) const;
   };
 

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = ChaosEvent::Kind;
 
-// The standard library's distributions differ between libraries; a seed must not.
+// The distributions of standard libraries differ; the schedule of a seed must not.
 class Random {
  public:
   explicit Random(uint64_t seed) : engine_(seed) {}
@@ -108,7 +108,7 @@ class Scheduler {
   std::vector<std::string> processes_;
   std::vector<std::string> nodes_;
   absl::Duration now_;
-  std::map<std::string, absl::Duration> busy_;  // until when each process or connection is disturbed
+  std::map<std::string, absl::Duration> busy_;  // by process or connection: end of the disturbance
   std::vector<ChaosEvent> events_;
 };
 

@@ -1,4 +1,4 @@
-// What happens to a deployment and when: random, and the same for the same seed.
+// Random schedules of requests and disturbances. A seed always gives the same schedule.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ struct ChaosEvent {
     kRestart,   // of `node`, which was killed or told to drain
     kStop,      // SIGSTOP of `node`
     kContinue,  // SIGCONT of `node`
-    kCut,       // nothing that `node` sends arrives at `other`, and the other way round if `both`
+    kCut,       // of all packets from `node` to `other`; in both directions if `both`
     kRestore,
-    kDelay,  // of every packet; with `on` false it is over
+    kDelay,  // of every packet; ends with `on` false
     kLoss,
   };
   absl::Duration at = absl::ZeroDuration();
@@ -27,7 +27,7 @@ struct ChaosEvent {
   int request = 0;
   int router = 0;
   int cancel_after_chunks = 0;                     // 0: not cancelled
-  absl::Duration deadline = absl::ZeroDuration();  // zero: the usual one
+  absl::Duration deadline = absl::ZeroDuration();  // zero: the usual deadline
   std::string node = {};
   std::string other = {};
   bool both = false;
@@ -35,17 +35,17 @@ struct ChaosEvent {
 };
 
 struct ChaosPlan {
-  int events = 100;   // requests and disturbances; that these end again is not counted
+  int events = 100;   // requests and disturbances, without the ends of disturbances
   int requests = 24;  // in the catalogue
   std::vector<std::string> routers = {};
   std::vector<std::string> workers = {};
-  bool network = false;  // there is one to disturb, with a node "client"
+  bool network = false;  // a virtual network exists, with a node "client"
   absl::Duration mean_gap = absl::Milliseconds(80);
-  absl::Duration longest = absl::Seconds(3);  // that a disturbance lasts
-  absl::Duration drain = absl::Seconds(2);    // what a worker told to drain is given
+  absl::Duration longest = absl::Seconds(3);  // disturbance
+  absl::Duration drain = absl::Seconds(2);    // time of a drain
 };
 
-// In the order of their times. A process is disturbed by one thing at a time; every disturbance ends.
+// Returns events in the order of their times. A process has one disturbance at a time; every disturbance ends.
 std::vector<ChaosEvent> MakeSchedule(const ChaosPlan& plan, uint64_t seed);
 
 // For logs.

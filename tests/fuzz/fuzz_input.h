@@ -1,5 +1,5 @@
-// What the fuzz targets share. Each defines LLVMFuzzerTestOneInput, which libFuzzer calls with one input after the
-// other.
+// Helpers of the fuzz targets. Each target defines LLVMFuzzerTestOneInput, which libFuzzer calls with one input after
+// the other.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ inline void Check(bool condition, std::string_view what) {
   std::abort();
 }
 
-// What bad input may be answered with.
+// The statuses that bad input may get.
 inline void CheckRefusal(const absl::Status& status) {
   Check(status.ok() || absl::IsInvalidArgument(status) || absl::IsUnimplemented(status) ||
             absl::IsResourceExhausted(status),

@@ -1,4 +1,4 @@
-// Names of the InprocNodes that listen in this process. Thread-safe.
+// The names of the InprocNodes that listen in this process. Thread-safe.
 #pragma once
 
 #include <map>
@@ -16,12 +16,12 @@ class InprocHub {
  public:
   static InprocHub& Get();
 
-  // Takes the name in `address`, "inproc:<name>", or a free one if it has none. Returns the full address.
-  // ALREADY_EXISTS if a living node has the name.
+  // Registers the name in `address`, "inproc:<name>", or a free name if the address has no name. Returns the full
+  // address. ALREADY_EXISTS: a living node has the name.
   absl::StatusOr<std::string> Register(const std::string& address, const std::shared_ptr<InprocNode>& node);
   void Unregister(const std::string& address);
 
-  // Null if nobody listens there.
+  // Returns null if no node listens at `address`.
   std::shared_ptr<InprocNode> Find(const std::string& address);
 
  private:

@@ -1,7 +1,7 @@
 // One connection between two InprocNodes.
 //
-// `mutex` orders writes against the end of the connection: who performs a write holds it and has seen `open`; who ends
-// the connection clears `open` under it. After that no write of either side lands, and nothing reads a writer's memory.
+// `mutex` orders writes against the end of the connection. A node checks `open` and writes under the mutex; a node that
+// ends the connection clears `open` under the mutex. Afterwards no write lands, and no node reads a writer's memory.
 #pragma once
 
 #include <array>
@@ -17,10 +17,10 @@ class InprocNode;
 struct InprocLink {
   struct End {
     std::weak_ptr<InprocNode> node;
-    PeerId peer{};  // what this end's node calls the other one
+    PeerId peer{};  // the other end's node, by this node's numbering
   };
 
-  // Ends never change. [0] connected, [1] accepted.
+  // `ends` never change. [0] connected, [1] accepted.
   explicit InprocLink(std::array<End, 2> the_ends) : ends(std::move(the_ends)) {}
 
   const std::array<End, 2> ends;

@@ -129,7 +129,7 @@ void InprocNode::Tick() {
       }
       continue;
     }
-    Deliver(peer, [](InprocNode&, PeerId, Peer&) {});  // a heartbeat: being heard is all it does
+    Deliver(peer, [](InprocNode&, PeerId, Peer&) {});  // a heartbeat
     const Liveness::Verdict verdict = peer.liveness.Check(now);
     if (verdict == Liveness::Verdict::kExpired) {
       lost.emplace_back(id, absl::DeadlineExceededError(absl::StrCat("the peer was not heard for ",
@@ -235,7 +235,7 @@ void InprocNode::OnAuthMessage(PeerId id, Peer& peer, std::string_view message) 
     Revoke(id, step.status, /*tell_peer=*/true);
     return;
   }
-  // The proven peer learns how large our region is; it is open once we know the same of it.
+  // The authenticated peer gets the size of the local region. The peer is open once its own size has come.
   if (step.done) {
     Deliver(peer, [bytes = regions_.empty() ? 0 : regions_[0].bytes](InprocNode& node, PeerId from, Peer& other) {
       node.OnPeerOpen(from, other, bytes);

@@ -1,7 +1,7 @@
-// What an InprocTransport is made of: its I/O thread, its peers, its memory.
+// An InprocNode is the I/O thread, the peers and the memory of an InprocTransport.
 //
-// Owned by its transport; the hub and links hold weak references, so that a peer's I/O thread can post to it safely.
-// Methods are for the I/O thread unless marked otherwise.
+// Owned by its transport. The hub and links hold weak references, so that a peer's I/O thread can post safely. Methods
+// are for the I/O thread unless marked otherwise.
 #pragma once
 
 #include <atomic>
@@ -62,14 +62,14 @@ class InprocNode : public std::enable_shared_from_this<InprocNode> {
   };
   struct Peer {
     std::shared_ptr<InprocLink> link;
-    int end = 0;  // which end of the link we are
+    int end = 0;  // this node's index in the link's ends
     AuthHandshake handshake;
     Liveness liveness;
     SteadyTime authenticate_by;
     bool open = false;  // authenticated, and announced to the user
     PeerState state = PeerState::kAlive;
-    ConnectDone connected;      // of our own connections, until open
-    std::string their_address;  // of our own connections
+    ConnectDone connected;      // of outgoing connections, until open
+    std::string their_address;  // of outgoing connections
     std::map<StreamId, Stream> streams;
     uint64_t region_bytes = 0;  // of the peer
   };
@@ -78,7 +78,7 @@ class InprocNode : public std::enable_shared_from_this<InprocNode> {
     StreamId stream;
     std::vector<PutPiece> pieces;
   };
-  // Runs on the receiving node's I/O thread, with the peer that sent it.
+  // Runs on the receiving node's I/O thread, with the sending peer.
   using Frame = std::function<void(InprocNode&, PeerId, Peer&)>;
 
   explicit InprocNode(const TransportOptions& options);
@@ -88,7 +88,7 @@ class InprocNode : public std::enable_shared_from_this<InprocNode> {
   void EndAllLinks();
   void Tick();
 
-  // Sends `frame` over the peer's link; lost if the network is cut or the link has ended.
+  // Sends `frame` over the peer's link. The frame is lost if the network is cut or the link has ended.
   void Deliver(const Peer& peer, Frame frame);
   void Receive(PeerId peer, const Frame& frame);
 
@@ -102,7 +102,7 @@ class InprocNode : public std::enable_shared_from_this<InprocNode> {
   void OnPutDone(Peer& peer, StreamId stream);
   void SendPut(Peer& peer, StreamId stream, std::vector<PutPiece> pieces);
 
-  // Ends the link, fails what waits for it, and tells the user that the peer is revoked.
+  // Ends the link, fails pending flushes and connects, and reports the peer as revoked.
   void Revoke(PeerId id, const absl::Status& why, bool tell_peer);
   Peer* FindOpen(PeerId id);
 

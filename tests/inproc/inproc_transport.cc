@@ -24,7 +24,7 @@ std::string InprocTransport::PathName(PeerId peer) const { return node_->PathNam
 
 void InprocTransport::Post(absl::Duration delay, std::function<void()> task) { node_->Post(delay, std::move(task)); }
 
-// The node outlives its queue, so that tasks may hold a plain pointer to it.
+// The node outlives its task queue, so that tasks may hold a plain pointer to the node.
 void InprocTransport::Connect(const std::string& address, std::function<void(absl::StatusOr<PeerId>)> done) {
   Post(absl::ZeroDuration(), [node = node_.get(), address, done = std::move(done)] { node->Connect(address, done); });
 }

@@ -1,11 +1,11 @@
 // A Transport between two objects in one process, for tests and single-process mode.
 //
 // Transports find each other by name in a process-wide hub: listen_address "inproc:<name>" ("inproc:" for any free
-// name). The receiver performs the writes, on its I/O thread, and asks AllowWrite; both sides authenticate and send
+// name). The receiver performs the writes on its I/O thread and asks AllowWrite. Transports authenticate and send
 // heartbeats like any transport. A peer is revoked at once when its connection ends: each write happens under the
-// connection's lock, after a look at whether it is still open.
+// connection's lock, and only while the connection is open.
 //
-// The fault methods let tests do to one transport what happens to a process or a network. Thread-safe.
+// The fault methods imitate faults of a process or a network. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class InprocNode;
 
 class InprocTransport final : public Transport {
  public:
-  // INVALID_ARGUMENT for options that make no sense; ALREADY_EXISTS when the name is taken.
+  // INVALID_ARGUMENT: see CheckTransportOptions. ALREADY_EXISTS: the name is taken.
   static absl::StatusOr<std::unique_ptr<InprocTransport>> Create(const TransportOptions& options);
   ~InprocTransport() override;
 
@@ -41,16 +41,16 @@ class InprocTransport final : public Transport {
   std::string PathName(PeerId peer) const override;
   void Post(absl::Duration delay, std::function<void()> task) override;
 
-  // Like SIGSTOP and SIGCONT: the I/O thread stops between two events; what peers send waits.
+  // Imitate SIGSTOP and SIGCONT: the I/O thread stops between two events, and messages of peers wait.
   void Pause();
   void Resume();
-  // Like kill -9: no event or callback follows; peers see the connection break.
+  // Imitates SIGKILL: no event or callback follows; peers see the connection break.
   void Kill();
-  // Like a pulled cable: from now on nothing is sent or received, and peers are not told. Reconnect undoes it for what
-  // is sent later; what was lost stays lost.
+  // Imitates a pulled cable: frames are lost in both directions, and peers are not told. After Reconnect, later frames
+  // arrive again.
   void CutNetwork();
   void ReconnectNetwork();
-  // Keeps our puts (and so their flushes) from being performed until released. Messages pass.
+  // Holds this node's puts, and so the puts' flushes, until released. Messages pass.
   void HoldPuts();
   void ReleasePuts();
 

@@ -1,4 +1,4 @@
-// Requests that run while the test does something to the processes that serve them.
+// Requests that run while a test disturbs the processes that serve the requests.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@ namespace baton::testing {
 
 class BackgroundLoad {
  public:
-  // With fewer than all at once, prompts are computed all the time, not only at the beginning.
+  // If `at_once` is less than the number of requests, workers compute prompts all the time, not only at the beginning.
   BackgroundLoad(const TestClient& client, std::vector<v1::GenerateRequest> requests, size_t at_once = SIZE_MAX)
       : replies_(std::async(std::launch::async, [this, &client, requests = std::move(requests), at_once] {
           const CallOptions options = {.timeout = absl::Minutes(3), .on_chunk = [this](const v1::Chunk& chunk) {
@@ -22,7 +22,7 @@ class BackgroundLoad {
           return client.GenerateAll(requests, options, at_once);
         })) {}
 
-  // Waits until all answers together have this many tokens. False when they do not come, or the load ends first.
+  // Waits until all answers together have `count` tokens. False after `timeout`, or if the load ends first.
   bool WaitForTokens(int count, absl::Duration timeout) {
     const SteadyTime deadline = SteadyTime::Now() + timeout;
     while (tokens_ < count) {
@@ -34,7 +34,7 @@ class BackgroundLoad {
     return true;
   }
 
-  // Waits for all; each has a deadline.
+  // Waits for all replies. Every request has a deadline.
   std::vector<Reply> Replies() { return replies_.get(); }
 
  private:

@@ -1,4 +1,4 @@
-// Sends requests as a client would and writes down everything that came back.
+// Sends requests as a client and records the whole answer.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace baton::testing {
 
-// All that an answer is, for comparing two of them: logprobs by their bits.
+// The content of an answer, for comparison. Logprobs compare by their bits.
 struct Answer {
   std::string text;
   std::vector<int32_t> token_ids;
-  // Per token: chosen, then the top ones; (token id, bits of the logprob) each.
+  // Per token: (token id, bits of the logprob) of the chosen token, then of the top tokens.
   std::vector<std::vector<std::pair<int32_t, uint32_t>>> logprobs;
   v1::FinishReason reason = v1::FINISH_REASON_UNSPECIFIED;
   grpc::StatusCode code = grpc::StatusCode::OK;
@@ -33,16 +33,16 @@ struct Reply {
   v1::Finish finish;  // empty unless OK
   std::vector<v1::Chunk> chunks;
   std::vector<SteadyTime> chunk_times;
-  // What the API promises of a stream's order: gapless output indexes from 0, one finish at the end and only with OK,
-  // as many logprobs as tokens when asked for. Empty when kept.
+  // The violated promise of the API, empty if none: gapless output indexes from 0, one finish at the end and only with
+  // OK, as many logprobs as tokens if requested.
   std::string broken_promise;
 };
 
 struct CallOptions {
   absl::Duration timeout = absl::Seconds(60);
   int cancel_after_chunks = 0;  // 0: never
-  bool wait_for_ready = false;  // a router that is not there is waited for
-  // Called after each chunk, in the calling thread.
+  bool wait_for_ready = false;  // waits for a router that does not run yet
+  // Runs after each chunk, in the calling thread.
   std::function<void(const v1::Chunk&)> on_chunk = nullptr;
 };
 
@@ -52,7 +52,7 @@ class TestClient {
   explicit TestClient(const std::string& target);
 
   Reply Generate(const v1::GenerateRequest& request, const CallOptions& options = {}) const;
-  // At most `at_once` at a time, a thread each; replies in the order of the requests.
+  // Runs at most `at_once` requests at a time, on a thread each. Replies are in the order of the requests.
   std::vector<Reply> GenerateAll(const std::vector<v1::GenerateRequest>& requests, const CallOptions& options = {},
                                  size_t at_once = SIZE_MAX) const;
 
@@ -64,7 +64,7 @@ class TestClient {
   std::unique_ptr<v1::Admin::Stub> admin_;
 };
 
-// A greedy request for `max_tokens` of text that goes on after `prompt`, whatever end tokens come.
+// Returns a greedy request for `max_tokens` tokens after `prompt`. End tokens do not end the output.
 v1::GenerateRequest GreedyRequest(const std::string& prompt, uint32_t max_tokens);
 
 }  // namespace baton::testing

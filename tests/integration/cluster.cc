@@ -59,8 +59,8 @@ bool NobodyListens(int port) {
   return free;
 }
 
-// A port of the loopback for this test alone. Below those that the kernel hands to clients, so that it stays free until
-// its process binds it, also while that process restarts.
+// Returns a port of the loopback for this test alone, below the kernel's ephemeral ports. The port therefore stays free
+// until its process binds the port, also while the process restarts.
 int FreePort() {
   static std::mt19937 random{std::random_device()()};
   while (true) {
@@ -79,7 +79,7 @@ int NamespaceOf(const ClusterSpec& spec, const std::string& name) {
   return spec.network == nullptr ? -1 : spec.network->namespace_fd(name);
 }
 
-// Later flags win, so that a worker's own replace the cluster's: an option given twice is an error.
+// Merges lists of flags: later flags replace earlier flags, because an option given twice is an error.
 std::vector<std::string> MergeFlags(const std::vector<std::vector<std::string>>& lists) {
   std::vector<std::string> order;
   std::map<std::string, std::string> values;

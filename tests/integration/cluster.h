@@ -1,13 +1,13 @@
-// Routers and their workers as real processes on the loopback, or in a network of the test's own, each with its own
-// ports, metrics and log file.
+// Routers and their workers as real processes on the loopback or in a virtual network. Each process has its own ports,
+// metrics and log file.
 //
 //   ASSERT_OK_AND_ASSIGN(auto cluster, Cluster::Start({.workers = {Prefill("p0"), Decode("d0")}}));
 //   cluster->client().Generate(...);
 //   cluster->Kill("p0");
 //
-// Not thread-safe, except client(). When it is destroyed it asks every process to end (SIGTERM) and fails the test when
-// one does not exit with 0, or has ended before without having been told to; no process survives it. After a failed
-// test it prints the ends of the logs.
+// Not thread-safe, except client(). The destructor sends SIGTERM to every process. The test fails if a process does not
+// exit with 0, or ended before without an order. No process survives the destructor. After a failed test, the
+// destructor prints the ends of the logs.
 #pragma once
 
 #include <functional>
@@ -28,10 +28,9 @@
 
 namespace baton::testing {
 
-// What a test waits for anything that should take well under a second. Generous: sanitizers and a busy machine are
-// slow.
+// How long a test waits for an event that should take well under a second: sanitizers and a busy machine are slow.
 inline constexpr absl::Duration kPatience = absl::Seconds(60);
-// Ten times the second within which an abort reaches everyone.
+// Ten times the bound within which an abort reaches everyone.
 inline constexpr absl::Duration kAbortPatience = absl::Seconds(10);
 
 enum class WorkerKind { kPrefill, kDecode, kBoth };
@@ -39,8 +38,8 @@ enum class WorkerKind { kPrefill, kDecode, kBoth };
 struct WorkerSpec {
   std::string name;  // its worker id
   WorkerKind kind = WorkerKind::kPrefill;
-  std::vector<std::string> flags;  // win over the cluster's
-  std::string secret;              // default: the cluster's
+  std::vector<std::string> flags;  // override the cluster's flags
+  std::string secret;              // default: the cluster's secret
 };
 WorkerSpec Prefill(std::string name, std::vector<std::string> flags = {});
 WorkerSpec Decode(std::string name, std::vector<std::string> flags = {});
@@ -53,13 +52,13 @@ struct ClusterSpec {
   bool wait_until_ready = true;
   int routers = 1;                    // "router", "router1", ...
   VirtualNetwork* network = nullptr;  // with a node for each process; outlives the cluster
-  bool shipped_numerics = false;      // KV type and threads as nobody sets them; otherwise f32 and one thread
+  bool shipped_numerics = false;      // the workers' default KV type and threads; otherwise f32 and one thread
 };
 
 class Cluster {
  public:
-  // Starts the processes and, unless told otherwise, waits until every worker serves and every pair is ready for every
-  // router.
+  // Starts the processes. Waits until every worker serves and every pair is ready for every router, unless the spec
+  // says otherwise.
   static absl::StatusOr<std::unique_ptr<Cluster>> Start(ClusterSpec spec);
   ~Cluster();
 
@@ -67,26 +66,26 @@ class Cluster {
   const std::string& target() const { return routers_[0].target; }
   Process& process(const std::string& name);  // of a worker or router
 
-  // SIGKILL. That this process has ended is no failure from now on.
+  // Sends SIGKILL. The process's end is no failure from now on.
   void Kill(const std::string& name);
-  // SIGTERM; it may end when it likes.
+  // Sends SIGTERM. The process may end at any time.
   void Drain(const std::string& name);
-  // SIGTERM; its wait status once it has ended.
+  // Sends SIGTERM, waits for the end, and returns the wait status.
   absl::StatusOr<int> Terminate(const std::string& name, absl::Duration timeout = kPatience);
-  // Kills it, if it runs, and starts it again with the same flags and ports.
+  // Kills the process, if running, and starts the process again with the same flags and ports.
   absl::Status Restart(const std::string& name);
 
   // Waits until the (first) router's status fulfils `condition`; DEADLINE_EXCEEDED shows the last status.
   absl::Status WaitFor(const std::string& what, const std::function<bool(const v1::GetStatusResponse&)>& condition,
                        absl::Duration timeout = kPatience, size_t router = 0);
   absl::Status WaitReady(absl::Duration timeout = kPatience);
-  // I3: on every running worker no sequence runs or waits, the pages used are those of the prefix cache, and none is in
-  // quarantine: by the worker's status as of this moment, twice, and then by its metrics, which lag a little.
+  // Waits for I3: on every running worker no sequence runs or waits, all used pages belong to the prefix cache, and no
+  // page is in quarantine. Checks the worker's status twice, then the metrics, which lag a little.
   absl::Status WaitIdle(absl::Duration timeout = kAbortPatience);
 
   absl::StatusOr<MetricsPage> Metrics(const std::string& name);  // of a worker, or the first router
   absl::StatusOr<v1::GetStatusResponse> Status(size_t router = 0);
-  // What the worker says of itself at this moment.
+  // Returns the worker's present status.
   absl::StatusOr<v1::WorkerStatus> WorkerStatus(const std::string& name);
 
  private:

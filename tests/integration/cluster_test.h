@@ -1,4 +1,4 @@
-// A test suite whose tests share one cluster. Each test leaves it idle: nothing used, nothing quarantined.
+// A test suite whose tests share one cluster. Each test leaves the cluster idle: no page in use or in quarantine.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace baton::testing {
 
-// Derive, and call StartCluster from SetUpTestSuite.
+// A suite derives from this class and calls StartCluster from SetUpTestSuite.
 class ClusterTest : public ::testing::Test {
  protected:
   static void StartCluster(ClusterSpec spec) { ASSERT_OK_AND_ASSIGN(cluster_, Cluster::Start(std::move(spec))); }
@@ -30,7 +30,7 @@ class ClusterTest : public ::testing::Test {
   static inline std::unique_ptr<Cluster> cluster_;
 };
 
-// OK, with a stream that kept its promises.
+// Checks for OK and a stream that kept the API's promises.
 inline ::testing::AssertionResult Succeeded(const Reply& reply) {
   if (!reply.status.ok()) {
     return ::testing::AssertionFailure() << "status " << reply.status.error_code() << ": "
@@ -40,7 +40,7 @@ inline ::testing::AssertionResult Succeeded(const Reply& reply) {
   return ::testing::AssertionSuccess();
 }
 
-// Not OK: `code`, and words that contain `text`.
+// Checks for status `code` with a message that contains `text`.
 inline ::testing::AssertionResult Refused(const Reply& reply, grpc::StatusCode code, const std::string& text) {
   if (reply.status.error_code() != code || reply.status.error_message().find(text) == std::string::npos) {
     return ::testing::AssertionFailure() << "expected status " << code << " with \"" << text << "\", got "

@@ -73,7 +73,7 @@ class CommandLineTest : public ClusterTest {
   }
   ~CommandLineTest() override { std::filesystem::remove(output_file_); }
 
-  // A program whose output, both streams, goes to one file.
+  // Starts a program whose stdout and stderr go to one file.
   std::unique_ptr<Process> Start(const std::string& binary, std::vector<std::string> arguments,
                                  std::vector<std::string> environment = {}, int input_fd = -1) {
     auto process = std::make_unique<Process>(ProcessSpec{.name = binary,
@@ -145,7 +145,7 @@ TEST_F(CommandLineTest, AChatOnATerminalEditsLinesAndCtrlCClearsThem) {
   terminal.Type("\x1b[A\n");  // arrow up
   ASSERT_TRUE(terminal.WaitFor("What does Baton do?"));
   ASSERT_TRUE(terminal.WaitFor("> "));
-  // Typed before the editor has set the terminal up, the key is lost.
+  // A key typed before the editor has set the terminal up is lost.
   const SteadyTime deadline = SteadyTime::Now() + kPatience;
   while (chat->running() && SteadyTime::Now() < deadline) {
     terminal.Type("\x04");
@@ -233,7 +233,7 @@ TEST_F(CommandLineTest, WorkersRefuseOptionsThatDoNotFit) {
 TEST_F(CommandLineTest, HelpShowsEachDefaultOnce) {
   const auto worker = Start(BinaryFolder() / "baton-decode", {"--help"});
   EXPECT_EQ(ExitCode(*worker), 0);
-  EXPECT_THAT(Output(), HasSubstr("name that clients ask for (default: that of the folder or file)\n"));
+  EXPECT_THAT(Output(), HasSubstr("name of the model for clients (default: the name of the folder or file)\n"));
   EXPECT_THAT(Output(), HasSubstr("(required)\n"));
   EXPECT_THAT(Output(), Not(HasSubstr("(default: none)")));
 }
@@ -247,7 +247,7 @@ TEST_F(CommandLineTest, EveryProgramTellsItsVersion) {
   }
 }
 
-// The demo with the binaries of this build, on ports of its own. Its temporary files go to a folder of their own.
+// The demo with the binaries of this build, on separate ports, with a separate folder for temporary files.
 class DemoTest : public CommandLineTest {
  protected:
   DemoTest() : temporary_folder_(::testing::TempDir() + absl::StrCat("baton-demo-test-", getpid())) {
@@ -261,12 +261,12 @@ class DemoTest : public CommandLineTest {
   std::unique_ptr<Process> StartDemo(std::vector<std::string> arguments, const std::string& port, int input_fd = -1) {
     return StartDemoBy({"/bin/bash"}, std::move(arguments), port, input_fd);
   }
-  // `terminal` becomes what the demo runs in, so that ^C written to its other side reaches all of the demo's processes.
+  // Runs the demo in `terminal`, so that ^C written to the other side reaches all of the demo's processes.
   std::unique_ptr<Process> StartDemoIn(int terminal, const std::string& port) {
     return StartDemoBy({"setsid", "--ctty", "/bin/bash"}, {}, port, terminal);
   }
 
-  // The ids of Baton's processes whose command line contains `needle`.
+  // Returns the ids of Baton's processes whose command line contains `needle`.
   static std::vector<pid_t> FindProcesses(const std::string& needle) {
     std::vector<pid_t> found;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {

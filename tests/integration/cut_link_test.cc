@@ -1,5 +1,5 @@
-// The way between a prefill and a decode worker is cut while both are alive, share memory and are seen by the router.
-// As root only: it takes a network of the test's own.
+// The connection of a prefill and a decode worker is cut while both workers live, share memory and reach the router.
+// Needs root, for a virtual network.
 #include <atomic>
 #include <future>
 
@@ -40,7 +40,8 @@ class CutLinkTest : public ClusterTest {
   static inline absl::Status unavailable_;
 };
 
-// What the decode worker may still be written to stays set aside; nobody waits for it. What it runs goes on.
+// Pages to which the lost writer may still write stay in quarantine, and no request waits for them. Running sequences
+// continue.
 TEST_F(CutLinkTest, ARequestThatWaitsForTheOtherSideFailsInTime) {
   std::atomic<int> chunks{0};
   std::future<Reply> running =

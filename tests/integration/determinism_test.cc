@@ -1,5 +1,5 @@
-// I5: the same requests give the same tokens and bitwise the same logprobs, whatever batch, chunks, workers, preemption
-// or death they go through.
+// I5: the same requests give the same tokens and bitwise the same logprobs. Batch, chunks, workers, preemption and a
+// worker's death change nothing.
 #include <gmock/gmock.h>
 
 #include <optional>
@@ -56,7 +56,7 @@ class DeterminismTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() { AnswerAlone(kRequests, /*shipped_numerics=*/false); }
 
-  // Each of so many requests alone, on one prefill and one decode worker. All of the suite's workers have these
+  // Runs each of `requests` requests alone, on one prefill and one decode worker. All of the suite's workers have these
   // numerics.
   static void AnswerAlone(int requests, bool shipped_numerics) {
     shipped_numerics_ = shipped_numerics;
@@ -86,7 +86,7 @@ class DeterminismTest : public ::testing::Test {
     }
   }
 
-  // All requests at once on a cluster of these workers. `inspect` sees the cluster afterwards.
+  // Runs all requests at once on a cluster of these workers, then calls `inspect` with the cluster.
   static std::vector<Reply> RunOn(ClusterSpec spec, const std::function<void(Cluster&)>& inspect = nullptr) {
     const auto cluster = Start(std::move(spec));
     EXPECT_OK(cluster);
@@ -111,7 +111,7 @@ class DeterminismTest : public ::testing::Test {
     return count;
   }
 
-  // How many requests run at once, and with it whether pages run out, is up to the machine: several tries.
+  // The machine's speed decides how many requests run at once, and so whether pages run out: several tries.
   static void ExpectTheSameThroughPreemption(const ClusterSpec& spec) {
     int preempted = 0;
     for (int tries = 0; tries < 5 && preempted == 0; ++tries) {
@@ -144,7 +144,7 @@ TEST_F(DeterminismTest, InOneBatch) {
   double tokens = 0;
   for (const Answer& answer : alone_) tokens += static_cast<double>(answer.token_ids.size());
   ExpectAsAlone(RunOn({.workers = {Prefill("p0"), Decode("d0")}}, [tokens](Cluster& cluster) {
-    // One after the other it would take about as many steps as there are tokens.
+    // Requests one after the other would take about one step per token.
     EXPECT_LT(StepsOf(cluster, "d0"), tokens * 3 / 4);
   }));
 }
@@ -190,7 +190,7 @@ TEST_F(DeterminismTest, ThroughPreemptionOnOneWorkerThatDoesBoth) {
 
 TEST_F(DeterminismTest, ThroughADecodeWorkersDeathMidStream) { ExpectTheSameThroughADecodeWorkersDeath(); }
 
-// That the comparison above can fail: other numerics do show.
+// Shows that the comparison can fail: other numerics give other answers.
 TEST_F(DeterminismTest, AnotherKvTypeIsNotTheSame) {
   const std::vector<Reply> replies =
       RunOn({.workers = {Prefill("p0"), Decode("d0")}, .worker_flags = {"--kv-dtype=bf16"}});
@@ -200,7 +200,7 @@ TEST_F(DeterminismTest, AnotherKvTypeIsNotTheSame) {
   EXPECT_GT(different, kRequests / 2);
 }
 
-// What users run: 16-bit KV for this model, a compute thread per CPU.
+// The defaults: 16-bit KV for this model, a compute thread per CPU.
 class ShippedFlagsTest : public DeterminismTest {
  protected:
   static void SetUpTestSuite() { AnswerAlone(kRequests / 2, /*shipped_numerics=*/true); }

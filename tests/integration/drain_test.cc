@@ -1,4 +1,4 @@
-// SIGTERM: no new work, what runs may finish, exit 0.
+// After SIGTERM a process refuses new requests, lets running requests finish, and exits with 0.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 
@@ -53,7 +53,7 @@ TEST(DrainTest, WorkersFinishWhatRunsAndOthersTakeWhatIsNew) {
   EXPECT_OK(cluster->WaitIdle());
 }
 
-// What runs moves to the other decode worker, output and all, and nothing is computed again.
+// Running sequences move to the other decode worker with their output, and no token is computed again.
 TEST(DrainTest, RunningSequencesMoveToAnotherDecodeWorker) {
   ASSERT_OK_AND_ASSIGN(const auto cluster,
                        Cluster::Start({.workers = {Prefill("p0"), Decode("d0"), Decode("d1")},

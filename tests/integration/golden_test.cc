@@ -24,8 +24,9 @@ std::vector<v1::TokenLogprobs> LogprobsOf(const Reply& reply) {
   return logprobs;
 }
 
-// The logprobs after the prompt are the log-softmax of the golden logits, of which the best 20 are known: equal up to
-// one number that all of them share and that lies where the 4076 others allow. `tolerance` as for logits.
+// The logprobs after the prompt are the log-softmax of the golden logits, of which the best 20 are known. Logprobs and
+// logits differ by one number, which all tokens share. The other 4076 logits bound this number. `tolerance` is that of
+// the logits.
 void ExpectGolden(const v1::TokenLogprobs& logprobs, const GoldenCase& golden, double tolerance) {
   std::map<int32_t, double> found;
   for (const v1::TokenLogprob& token : logprobs.top()) found[token.token_id()] = token.logprob();
@@ -96,7 +97,7 @@ TEST_F(GoldenTest, TheKvCacheIsReallyMovedBetweenTheTwoWorkers) {
   EXPECT_GE(attempt.kv_bytes(), golden.prompt_ids.size() * kBytesOfATokensKv * 4);
 }
 
-// The CPU's best kernels may round activations to BF16, as the weights are. Others come within 1e-4:
+// The CPU's best kernels may round activations to BF16, the type of the weights. Other kernels come within 1e-4: see
 // golden_models_test.
 constexpr double kTolerance = 1e-2;
 

@@ -1,4 +1,4 @@
-// Memory that a worker is asked to take and cannot have, and what it leaves when it is killed while it takes some.
+// A worker refuses memory that it cannot have, and leaves no memory behind when killed while it takes memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 
 constexpr absl::Duration kPatience = absl::Seconds(60);
 
-// A memory cgroup below this process's own, v1 or v2, with a limit. Removed when destroyed.
+// A memory cgroup with a limit, v1 or v2, below this process's cgroup. The destructor removes the cgroup.
 class MemoryCgroup {
  public:
   explicit MemoryCgroup(uint64_t limit_bytes) {
@@ -73,7 +73,7 @@ class MemoryCgroup {
 
 class MemoryTest : public ::testing::Test {
  protected:
-  // A decode worker with `flags`, in `cgroup` if that is not empty.
+  // Returns a decode worker with `flags`, in the cgroup unless `cgroup_procs` is empty.
   Process Worker(const std::vector<std::string>& flags, const std::string& cgroup_procs = "") const {
     std::string command = cgroup_procs.empty() ? "" : "echo $$ > '" + cgroup_procs + "' && ";
     command += "exec '" + (BinaryFolder() / "baton-decode").string() + "' --model='" +
@@ -103,7 +103,7 @@ class MemoryTest : public ::testing::Test {
   TempFolder folder_;
 };
 
-// The pool is not touched (--prefault=off), so that the machine survives should the worker not refuse.
+// The worker does not touch the pool (--prefault=off): the machine survives if the worker does not refuse.
 TEST_F(MemoryTest, MoreThanTheMachineHasIsRefused) {
   Process worker = Worker({"--kv-memory=1TiB", "--prefault=off"});
   ExpectRefused(worker);
@@ -141,7 +141,7 @@ TEST_F(MemoryTest, WhatFitsTheCgroupIsServed) {
 TEST_F(MemoryTest, AWorkerKilledAtAnyMomentOfItsStartLeavesNoFile) {
   const std::set<std::string> before = SharedMemoryFiles();
   const SteadyTime end = SteadyTime::Now() + kPatience;
-  bool served = false;  // then every moment of the start has had its turn
+  bool served = false;  // then the test has killed the worker at every moment of the start
   for (absl::Duration delay; !served && SteadyTime::Now() < end; delay += absl::Milliseconds(20)) {
     Process worker = Worker({"--kv-memory=64MiB"});
     ASSERT_OK(worker.Start());

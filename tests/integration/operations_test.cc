@@ -1,4 +1,4 @@
-// What operators see of each process: health, reflection, metrics.
+// The operators' view of each process: health, reflection, metrics.
 #include <gmock/gmock.h>
 #include <unistd.h>
 
@@ -34,14 +34,15 @@ using Labels = std::map<std::string, std::string>;
 constexpr char kLabel[] = "label-of-a-client";
 constexpr char kUnknownModel[] = "model-of-nobody";
 
-// A pair of workers for one model and a worker that does both for another, so that it is known who does what.
+// A pair of workers for one model and a worker of role both for another model, so that each request's workers are
+// known.
 class OperationsTest : public ClusterTest {
  protected:
   static void SetUpTestSuite() {
     StartCluster({.workers = {Prefill("p0"), Decode("d0"), Both("b0", {"--model-name=alone"})}});
   }
 
-  // Three that finish, one that the client cancels, two that are refused.
+  // Sends three requests that finish, one that the client cancels, and two that are refused.
   static void ServeKnownRequests(const std::string& model) {
     const GoldenCase& golden = GoldenCases()[3];  // 9 prompt tokens; its output index 5 is a stop token below
     v1::GenerateRequest request = GreedyRequest(golden.prompt, 12);
@@ -171,7 +172,7 @@ TEST_F(OperationsTest, TheWorkersMetricsCountWhatHappened) {
     EXPECT_GT(sum("baton_worker_output_tokens_sampled_total"), 0);
     EXPECT_GT(sum("baton_worker_kv_pages", {{"state", "free"}}), 0);
 
-    // Nothing happened that these count: they are there, and 0.
+    // These metrics exist and are 0, because nothing that they count has happened.
     std::set<std::string> shown;
     for (const MetricsSeries& series : page.series()) {
       const auto state = series.labels.find("state");
@@ -186,7 +187,7 @@ TEST_F(OperationsTest, TheWorkersMetricsCountWhatHappened) {
   }
 }
 
-// One meaning per name: else a sum over all processes would mix requests with what workers do for them.
+// A name has one meaning: else a sum over all processes would mix requests with attempts.
 TEST_F(OperationsTest, RouterAndWorkersShareNoName) {
   ServeKnownRequests("demo");
   std::set<std::string> of_router;
@@ -202,7 +203,7 @@ TEST_F(OperationsTest, RouterAndWorkersShareNoName) {
   }
 }
 
-// What `promtool check metrics` says of a page; empty when there is nothing to improve.
+// Returns the output of `promtool check metrics` for a page; empty for a good page.
 std::string PromtoolSays(const MetricsPage& page) {
   const std::string file = absl::StrCat(::testing::TempDir(), "page-", getpid());
   std::ofstream(file) << page.text();
@@ -240,7 +241,7 @@ TEST_F(OperationsTest, EveryMetricIsDocumented) {
   }
 }
 
-// Counters and histograms that say something happened, those of probes left out.
+// Returns the counters and histograms above 0, without the probes' metrics.
 std::vector<std::string> CountedOn(const MetricsPage& page) {
   std::vector<std::string> names;
   for (const MetricsSeries& series : page.series()) {
@@ -264,7 +265,7 @@ TEST(OperationsOfAnIdleClusterTest, ProbesCountAsProbesOnly) {
   EXPECT_THAT(CountedOn(page), IsEmpty());
 }
 
-// The lines of a process's log with a request in them, those for debugging left out.
+// Returns the lines of a process's log that name a request, without debug lines.
 std::vector<std::string> RequestLines(const std::string& log) {
   std::vector<std::string> lines;
   for (const absl::string_view line : absl::StrSplit(log, '\n')) {

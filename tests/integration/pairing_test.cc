@@ -1,4 +1,4 @@
-// Which workers are put together, and which never are.
+// The router pairs workers of one model and numerics id, and no others.
 #include <gmock/gmock.h>
 
 #include "cluster_test.h"

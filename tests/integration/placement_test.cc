@@ -1,4 +1,4 @@
-// Prompts go where their beginnings are, and are computed on decode workers when that is sooner.
+// Prompts go to workers that cache their prefixes. Decode workers compute prompts if the first token then comes sooner.
 #include "cluster_test.h"
 #include "common/steady_time.h"
 #include "golden.h"
@@ -45,7 +45,7 @@ TEST(PlacementTest, APromptGoesToTheWorkerThatKeepsItsBeginning) {
   EXPECT_OK(cluster->WaitIdle());
 }
 
-// One that can prefill and one that both prefills and decodes; `requests` prompts at once.
+// Runs `requests` prompts at once on a prefill worker and a worker of role both.
 void ExpectPrefills(const std::string& limit, bool local_too) {
   ASSERT_OK_AND_ASSIGN(const auto cluster, Cluster::Start({.workers = {Prefill("p0"), Both("b0")},
                                                            .router_flags = {"--max-local-prefill-tokens=" + limit}}));

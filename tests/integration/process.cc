@@ -38,7 +38,7 @@ Process::~Process() { Kill(); }
 
 absl::Status Process::Start() {
   if (running()) return absl::FailedPreconditionError(absl::StrCat(spec_.name, " runs already"));
-  // Everything is laid out before the fork: in the child of a process with threads only system calls are safe.
+  // Prepares all arguments before the fork: the child of a process with threads may only make system calls.
   std::vector<std::string> arguments = spec_.arguments;
   arguments.insert(arguments.begin(), spec_.binary);
   std::vector<std::string> environment = spec_.environment;

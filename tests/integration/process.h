@@ -1,7 +1,7 @@
 // A child process with its output in a file.
 //
-// Not thread-safe. It dies with the thread that started it (PR_SET_PDEATHSIG): start it from the test's main thread, so
-// that no test leaves a process behind, whatever ends it.
+// Not thread-safe. The process dies with the thread that started the process (PR_SET_PDEATHSIG). Call Start on the main
+// thread, so that no test leaves a process behind.
 #pragma once
 
 #include <sys/types.h>
@@ -20,32 +20,32 @@ struct ProcessSpec {
   std::string name;
   std::string binary;
   std::vector<std::string> arguments;
-  std::vector<std::string> environment;  // "NAME=value", beside the test's own
-  std::string log_file;                  // stdout and stderr, appended
-  int input_fd = -1;                     // its stdin; -1: empty
-  int namespace_fd = -1;                 // of the network it is in (virtual_network.h); -1: the test's
+  std::vector<std::string> environment;  // "NAME=value", in addition to the test's environment
+  std::string log_file;                  // for stdout and stderr, appended
+  int input_fd = -1;                     // stdin; -1: empty
+  int namespace_fd = -1;                 // the process's network (virtual_network.h); -1: the test's network
 };
 
 class Process {
  public:
   explicit Process(ProcessSpec spec) : spec_(std::move(spec)) {}
-  ~Process();  // kills it
+  ~Process();  // kills the process
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  // Starts it, or starts it again after it ended.
+  // Starts the process, also again after an end.
   absl::Status Start();
-  // INTERNAL when it is not running.
+  // Sends `signal`. INTERNAL: the process does not run.
   absl::Status Signal(int signal);
-  // The wait status (see waitpid), or DEADLINE_EXCEEDED while it still runs.
+  // Waits for the end and returns the wait status (see waitpid). DEADLINE_EXCEEDED: the process still runs.
   absl::StatusOr<int> Wait(absl::Duration timeout);
-  // SIGKILL, and waits for its end.
+  // Sends SIGKILL and waits for the end.
   void Kill();
 
   bool running();
   pid_t pid() const { return pid_; }
   const std::string& name() const { return spec_.name; }
-  // The last `bytes` of its output.
+  // Returns the last `bytes` of the output.
   std::string Log(size_t bytes = 4096) const;
 
  private:

@@ -1,5 +1,5 @@
-// Workers are killed and stopped at random moments under a steady load with clients that come and go. The seed is
-// printed; BATON_TEST_SEED repeats a run's choices (not its timing).
+// Kills and stops workers at random times under a steady load with clients that come and go. Prints the seed;
+// BATON_TEST_SEED repeats a run's choices, not its timing.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@ class RandomLossTest : public ClusterTest {
                   .worker_flags = {"--chunk-tokens=128"}});
   }
 
-  // Rounds of `requests` each. In four of them each kind of worker is killed once and stopped once.
+  // Runs rounds of `requests` each. In four rounds, each kind of worker is killed once and stopped once.
   void Disturb(int rounds, int requests, uint64_t seed) {
     if (const char* given = std::getenv("BATON_TEST_SEED")) {  // NOLINT(concurrency-mt-unsafe)
       seed = std::strtoull(given, nullptr, 10);
@@ -76,7 +76,7 @@ class RandomLossTest : public ClusterTest {
     ASSERT_OK(cluster_->WaitIdle());
   }
 
-  // It comes back a moment later.
+  // Kills or stops `worker`, which returns soon afterwards.
   void DisturbOne(const std::string& worker, bool kill) {
     const absl::Duration pause = absl::Milliseconds(Draw(4000));
     if (kill) {

@@ -1,4 +1,4 @@
-// Many random moments, others each time.
+// Many random losses with a new seed in each run.
 #include "random_loss.h"
 
 namespace baton::testing {

@@ -1,4 +1,4 @@
-// A few random moments, the same ones each time.
+// A few random losses with a fixed seed.
 #include "random_loss.h"
 
 namespace baton::testing {

@@ -19,7 +19,8 @@
 namespace baton::testing {
 namespace {
 
-// One request and one answer, as bytes, for services that Debian has no compiled stubs for. Unary calls look the same.
+// Sends one request and returns the answer, both as bytes, for services without compiled stubs in Debian. Unary calls
+// look the same.
 absl::StatusOr<std::string> Exchange(const std::string& target, const std::string& method, const std::string& request) {
   grpc::GenericStub stub(MakeChannel(target));
   grpc::ClientContext context;
@@ -49,7 +50,7 @@ absl::StatusOr<std::string> Exchange(const std::string& target, const std::strin
   return std::string(reinterpret_cast<const char*>(slice.begin()), slice.size());
 }
 
-// The messages' descriptors come with our servers' reflection; JSON stands in for the generated classes.
+// Queries server reflection. JSON stands in for the generated classes of the reflection messages.
 absl::StatusOr<nlohmann::json> Reflect(const std::string& target, const std::string& version,
                                        const nlohmann::json& request) {
   const std::string package = absl::StrCat("grpc.reflection.", version, ".");

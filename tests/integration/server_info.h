@@ -1,4 +1,4 @@
-// What any of our gRPC servers tells of itself, through the standard services that every process offers.
+// Queries the standard gRPC services that every process of Baton offers.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace baton::testing {
 
-// The raw answer of grpc.health.v1: kServing, or another HealthCheckResponse.
+// Returns the raw answer of grpc.health.v1: kServing, or another HealthCheckResponse.
 absl::StatusOr<std::string> CheckHealth(const std::string& target);
 inline constexpr char kServing[] = "\x08\x01";  // {status: SERVING}
 
-// Names of services, by server reflection of `version`, "v1" or "v1alpha".
+// Returns the names of services by server reflection of `version`, "v1" or "v1alpha".
 absl::StatusOr<std::vector<std::string>> ListServices(const std::string& target, const std::string& version);
-// The same for one service's methods, from the protocol file that the server sends.
+// Returns the names of a service's methods, from the protocol file that the server sends.
 absl::StatusOr<std::vector<std::string>> ListMethods(const std::string& target, const std::string& version,
                                                      const std::string& service);
 

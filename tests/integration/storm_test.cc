@@ -1,4 +1,4 @@
-// Many requests at once that come and go: nothing may be left behind, and nothing may change an answer.
+// Hundreds of requests come and are cancelled: workers keep nothing of them, and no answer changes.
 #include <gmock/gmock.h>
 
 #include <random>
@@ -20,7 +20,7 @@ class StormTest : public ClusterTest {
   }
 };
 
-// Where a transfer that is under way when its request is cancelled is forgotten, or its pages are, this shows.
+// Fails if a cancelled request's transfer, or the transfer's pages, are forgotten.
 TEST_F(StormTest, HundredsOfRequestsCancelledAtAnyMomentLeaveNothingBehind) {
   constexpr int kRounds = 4;
   constexpr int kRequests = 300;

@@ -1,4 +1,4 @@
-// One prompt a thousand times while the load changes: one text.
+// A prompt that runs a thousand times under changing load always gets the same text.
 #include <random>
 
 #include "cluster_test.h"

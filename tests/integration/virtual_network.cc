@@ -91,7 +91,7 @@ absl::StatusOr<Node> MakeNode(std::string name, size_t index) {
 
 }  // namespace
 
-// One thread takes packets from devices and gives them to others. It owns the packets under way.
+// Moves packets between devices, on one thread. Owns the packets that are under way.
 class VirtualNetwork::Switch {
  public:
   explicit Switch(std::vector<Node> nodes)

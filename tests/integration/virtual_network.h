@@ -1,8 +1,8 @@
-// A network of the test's own: every node is a network namespace with one device, a TUN, whose packets go through this
-// process, which delays, loses or drops them. What is cut off hears nothing, as if a cable were pulled.
+// A virtual network. Every node is a network namespace with one TUN device. All packets go through this process, which
+// delays, loses or drops packets. A cut node hears nothing, as if a cable were pulled.
 //
-// Needs root and /dev/net/tun: Create says PERMISSION_DENIED or NOT_FOUND otherwise, and UNAVAILABLE where all that can
-// be had but no packet passes. Thread-safe once created.
+// Thread-safe once created. Create needs root and /dev/net/tun. PERMISSION_DENIED: no root. NOT_FOUND: no /dev/net/tun.
+// UNAVAILABLE: no packet passes.
 #pragma once
 
 #include <cstdint>
@@ -16,40 +16,40 @@
 
 namespace baton::testing {
 
-// Puts the calling process, a child that is about to become another program, into a node's network. System calls only.
+// Puts the calling process, a child before exec, into a node's network. Makes system calls only.
 bool EnterNetwork(int namespace_fd);
 
 class VirtualNetwork {
  public:
-  // The first node is the calling thread, and every thread that it starts from now on: call it from main's thread,
-  // before anything opens a connection.
+  // The first node is the calling thread and every thread that this thread starts later. Call Create on the main
+  // thread, before any connection.
   static absl::StatusOr<std::unique_ptr<VirtualNetwork>> Create(std::vector<std::string> nodes);
   ~VirtualNetwork();
 
   const std::vector<std::string>& nodes() const;
   std::string address(const std::string& node) const;  // without a port
-  // For ProcessSpec: a process started there sees that node's device alone.
+  // For ProcessSpec: the process sees only the node's device.
   int namespace_fd(const std::string& node) const;
 
-  // From now on nothing that `from` sends arrives at `to`.
+  // Drops all packets from `from` to `to`.
   void Cut(const std::string& from, const std::string& to);
   void Restore(const std::string& from, const std::string& to);
-  // Of every packet between two nodes.
+  // Delays every packet between two nodes.
   void SetDelay(absl::Duration delay);
   void SetLoss(double share);
-  // Undoes all of the above.
+  // Ends all cuts, delays and losses.
   void Heal();
 
   struct Counts {
     uint64_t delivered = 0;
-    uint64_t dropped = 0;  // cut off or lost
+    uint64_t dropped = 0;  // by cuts and losses
   };
   Counts counts() const;
 
  private:
   class Switch;
   explicit VirtualNetwork(std::unique_ptr<Switch> network);
-  // Connects from a process in the second node to the first.
+  // Connects from a process in the second node to the first node.
   absl::Status Try() const;
   std::unique_ptr<Switch> switch_;
 };

@@ -1,5 +1,5 @@
-// I1 to I4 with real processes: workers and the router are killed and stopped under load. Clients get every token once,
-// the same ones as undisturbed, and afterwards nothing is left behind.
+// I1 to I4 with real processes: workers and the router are killed and stopped under load. Clients get every token of
+// the undisturbed answers once. Afterwards workers hold nothing of the requests.
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -38,7 +38,7 @@ class WorkerLossTest : public ClusterTest {
     return requests;
   }
 
-  // What undisturbed workers answer.
+  // Returns the answers of undisturbed workers.
   static const std::vector<Answer>& Expected() {
     static const std::vector<Answer> answers = [] {
       std::vector<Answer> undisturbed;
@@ -51,7 +51,7 @@ class WorkerLossTest : public ClusterTest {
     return answers;
   }
 
-  // Until the worker has had several sequences for a while, or one if it gets no more: not all of them are over at
+  // Waits until the worker has had several sequences for a while, or one if no more come: not all sequences end at
   // once.
   static absl::Status WaitBusy(const std::string& worker) {
     const SteadyTime start = SteadyTime::Now();
@@ -87,8 +87,8 @@ class WorkerLossTest : public ClusterTest {
 
   static void Stop(const std::string& worker) { ASSERT_OK(cluster_->process(worker).Signal(SIGSTOP)); }
 
-  // A stopped prefill worker may go on writing into what it was granted: those pages are set aside, for operators to
-  // see, and nobody waits for them.
+  // A stopped prefill worker may continue to write to its granted pages. These pages are in quarantine, which operators
+  // see, and no request waits for them.
   static void ExpectQuarantine() {
     const auto quarantined = [](const auto& pages_of) {
       const SteadyTime deadline = SteadyTime::Now() + kAbortPatience;
@@ -114,7 +114,7 @@ class WorkerLossTest : public ClusterTest {
     EXPECT_TRUE(Succeeded(Generate(Requests()[0])));
   }
 
-  // Back to four workers in every combination, with nothing left over.
+  // Waits for four workers, with every pair ready and every worker idle.
   static void ExpectWhole() {
     EXPECT_OK(cluster_->WaitReady());
     EXPECT_OK(cluster_->WaitIdle());
@@ -207,7 +207,7 @@ TEST_F(WorkerLossTest, ClientsThatLeaveAtAnyMomentLeaveNothingBehind) {
   threads.reserve(24);
   for (int i = 0; i < 24; ++i) {
     threads.emplace_back([i] {
-      // Some before the first token, some in the handoff, some while decoding.
+      // Cancels some requests before the first token, some in the handoff, some while decoding.
       const CallOptions options =
           i % 2 == 0 ? CallOptions{.timeout = absl::Milliseconds(2 * i)} : CallOptions{.cancel_after_chunks = i};
       const Reply reply = Generate(GreedyRequest(GoldenCases()[i % 12].prompt, 400), options);

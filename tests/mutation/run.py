@@ -52,7 +52,7 @@ SUITES = (
         name="handoff",
         library="baton_handoff",
         target="handoff_test",
-        sources=("kvtransfer/handoff/writer.cc", "kvtransfer/handoff/receiver.cc",
+        sources=("kvtransfer/handoff/writer_machine.cc", "kvtransfer/handoff/receiver_machine.cc",
                  "kvtransfer/handoff/seen_attempts.cc"),
         helpers=("kvtransfer/handoff/messages.cc",),
         tests=("tests/unit/kvtransfer_handoff/explore*.cc", "tests/unit/kvtransfer_handoff/model_pool.cc",

@@ -66,8 +66,8 @@ class Value {
     result.size_ = text.size();
     return result;
   }
-  // The value of a missing variable `name`, or of a missing attribute `name` of a value of kind `owner`. Both are used
-  // in error messages.
+  // The value of a missing variable `name`, or of a missing attribute `name` of a value of kind `owner`. Error messages
+  // use `name` and `owner`.
   static Value Undefined(std::string_view name, Kind owner = Kind::kUndefined) {
     Value result = String(name);
     result.kind_ = Kind::kUndefined;

@@ -1,18 +1,18 @@
-// Decides who may start on a worker. A claim is granted one batch slot and all of its KV pages at once, or nothing.
+// Decides which attempts may start on a worker. A claim is granted one batch slot and all of its KV pages, or nothing.
 // Local prompts and reservations of other workers wait in one list:
 //
-//   order      urgent claims first; among equals the claim of the oldest request
-//   passing    a claim that fits may pass claims before it that do not fit, each of them max_bypass times at most
-//   hold       a claim on hold (a reservation whose writer is silent) neither advances nor holds others up
+//   order      urgent claims first, then the claim of the oldest request
+//   passing    a claim that fits may pass earlier claims that do not fit; each claim is passed max_bypass times at most
+//   hold       a claim on hold (a reservation whose writer is silent) is not granted and delays no other claim
 //   growth     a grant leaves min(growth_watermark_pages, slots in use) available pages, for running sequences to grow
 //              into, and no fewer than a failed Grow asked for
-//   refusal    a claim that needs more pages than there are outside of quarantine is refused
+//   refusal    a claim that needs more pages than the pool has outside of quarantine is refused
 //
-// The ledger serves the list whenever a page or a slot becomes free, on the thread that freed it. Hooks then tell the
-// claimants; TakeDecisions hands the decisions over.
+// The ledger serves the list when a page or a slot becomes free, on the thread that freed the page or slot. Hooks then
+// tell the claimants; TakeDecisions returns the decisions.
 //
-// Thread-safe. Hooks run with no lock of the ledger held. The ledger takes the pool's lock under its own and destroys
-// no PageRef under its own. Owns the pages of grants that nobody has taken. The pool outlives the ledger.
+// Thread-safe. Hooks run with no lock of the ledger held. The ledger takes the pool's lock under its own lock and
+// destroys no PageRef under its own lock. Owns the pages of grants not yet taken. The pool outlives the ledger.
 #pragma once
 
 #include <array>
@@ -48,7 +48,7 @@ class CapacityLedger {
     Age age;  // with the attempt's key
     int pages = 0;
     std::vector<PageHash> names;  // of the content of the first pages: published pages are shared
-    bool urgent = false;          // another worker holds pages for this attempt already
+    bool urgent = false;          // another worker already holds pages for this attempt
   };
   struct Decision {
     AttemptKey key;
@@ -71,15 +71,15 @@ class CapacityLedger {
   // Adds a claim to the list. TakeDecisions then tells whether the claim is granted at once. A claimant has one claim
   // for a key at a time. RESOURCE_EXHAUSTED: too many reservations wait.
   absl::Status Enqueue(Claim claim);
-  // Removes a waiting claim, or a decision that nobody has taken. Idempotent. Returns the pages of such a grant:
-  // destroy them without locks, because the pool then calls OnPagesFree.
+  // Removes a waiting claim or a decision not yet taken. Idempotent. Returns the pages of such a grant: destroy the
+  // PageRefs without locks, because the pool then calls OnPagesFree.
   std::vector<PageRef> Withdraw(Claimant claimant, const AttemptKey& key);
   // Puts a waiting claim on hold, or ends the hold. The next call that serves the list heeds the change, so that all
   // claims of a writer change at once. A claim already decided is not affected.
   void Hold(Claimant claimant, const AttemptKey& key, bool hold);
-  // Serves the list, then returns the decisions for `claimant` that nobody has taken, in the order of the grants.
+  // Serves the list, then returns the decisions for `claimant` not yet taken, in the order of the grants.
   std::vector<Decision> TakeDecisions(Claimant claimant);
-  // Gives back the slot of a grant. Idempotent.
+  // Frees the slot of a grant. Idempotent.
   void Leave(Claimant claimant, const AttemptKey& key);
   // Takes `pages` pages for a running sequence. RESOURCE_EXHAUSTED: on_local will run when pages become free. Grants
   // leave these pages until a Grow succeeds or, between two calls of TakeDecisions(kLocalPrompt), none has failed. A
@@ -109,10 +109,10 @@ class CapacityLedger {
 
   std::vector<Waiting>::iterator Find(Claimant claimant, const AttemptKey& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int CountWaiting(Claimant claimant) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Decides what can be decided now and notes whom to wake.
+  // Decides all claims that can be decided now and notes which hooks to run.
   void Serve(Wake* wake) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RefuseUnservable(const PageCounts& counts, Wake* wake) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Counts that the claim at `index` passes those before it. Returns whether one of them must not be passed again.
+  // Counts that the claim at `index` passes earlier claims. Returns whether an earlier claim must not be passed again.
   bool PassAllBefore(size_t index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Decide(const Claim& claim, absl::StatusOr<SharedPages> pages, Wake* wake) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunHooks(const Wake& wake);
@@ -126,8 +126,8 @@ class CapacityLedger {
   absl::flat_hash_set<Id> slots_ ABSL_GUARDED_BY(mutex_);
   bool growth_waits_ ABSL_GUARDED_BY(mutex_) = false;            // a Grow failed, and on_local has not run since
   bool growth_failed_ ABSL_GUARDED_BY(mutex_) = false;           // a Grow failed since local decisions were taken
-  int growth_pages_ ABSL_GUARDED_BY(mutex_) = 0;                 // that grants leave for a Grow that failed
-  uint32_t quarantined_at_failure_ ABSL_GUARDED_BY(mutex_) = 0;  // pages, when that Grow failed
+  int growth_pages_ ABSL_GUARDED_BY(mutex_) = 0;                 // pages that grants leave for a failed Grow
+  uint32_t quarantined_at_failure_ ABSL_GUARDED_BY(mutex_) = 0;  // quarantined pages when the Grow failed
 };
 
 }  // namespace baton

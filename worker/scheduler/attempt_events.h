@@ -1,5 +1,5 @@
-// What the scheduler reports about an attempt to the caller that submitted the attempt. A service turns the reports
-// into messages of its stream; a test records them.
+// The scheduler's reports about an attempt to the attempt's caller. A service turns reports into messages of its
+// stream; a test records reports.
 //
 // Called on the engine thread. No call blocks. After a final report no other report follows.
 #pragma once
@@ -42,7 +42,7 @@ class AttemptEvents {
   virtual void OnMigrated(uint32_t /*to_attempt*/) {}
   virtual void OnFailed(const Outcome& why) = 0;
 
-  // The caller is gone: nobody needs what is computed for the attempt. Thread-safe.
+  // Returns whether the caller is gone: nobody needs the attempt's results. Thread-safe.
   virtual bool cancelled() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// A Job is an attempt in the scheduler: its sequence, its route and phase, and who is told about it.
+// A Job is an attempt in the scheduler: its sequence, route, phase and caller.
 //
 // Used on the engine thread only.
 #pragma once
@@ -21,7 +21,7 @@ enum class Route : uint8_t {
   kLocal,     // computes the prompt and decodes here
 };
 
-// Has a running sequence continue as another attempt of its request at another decode worker.
+// Orders that a running sequence continue at another decode worker, as another attempt of the request.
 struct MigrationOrder {
   AttemptKey from;  // runs here
   AttemptKey to;
@@ -51,17 +51,17 @@ struct Job {
     return next.has_value();
   }
 
-  // The prompt is, or will be, computed here and has not been so far.
+  // Returns whether this worker computes the prompt and has not finished.
   bool has_prompt_to_compute() const {
     return route != Route::kReceive && phase >= Phase::kWaiting && phase <= Phase::kComputing;
   }
-  // Pages of the prompt's beginning will be published soon: others can wait for these pages.
+  // Returns whether this job will soon publish pages of the prompt, for which other prompts can wait.
   bool computes_soon() const { return has_prompt_to_compute() && phase != Phase::kWaiting && phase != Phase::kQueued; }
   bool waits() const {
     return phase == Phase::kAwaiting || phase == Phase::kWaiting || phase == Phase::kClaiming ||
            phase == Phase::kQueued || phase == Phase::kReclaiming;
   }
-  // A reservation of ours is open at a decode worker.
+  // Returns whether a reservation of this job is open at a decode worker.
   bool hands_over() const {
     return route == Route::kHandOver && phase >= Phase::kReserving && phase <= Phase::kCommitting;
   }

@@ -35,7 +35,7 @@ void Scheduler::OnReceived(ReceivedSequence received) {
 }
 
 // A prefill worker hands over the KV of the whole context and one token. A decode worker hands over the KV of full
-// pages and the output since. Some token is always left to compute.
+// pages and the output since. At least one token is always left to compute.
 absl::Status Scheduler::CheckReceived(const Job& job, const ReceivedSequence& received) const {
   const Sequence& sequence = job.sequence;
   const SamplingParams& sampling = sequence.attempt().sampling;

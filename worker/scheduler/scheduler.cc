@@ -106,8 +106,8 @@ bool Scheduler::IsComputedByAnother(Job& job) {
          });
 }
 
-// All pages of the context, and of a sequence that decodes here the page of the next token: half a prompt that waits
-// for its other half would keep another prompt from starting.
+// Claims all pages of the context, and the next token's page for a sequence that decodes here. Part of a prompt's pages
+// would keep another prompt from starting.
 void Scheduler::Claim(Job& job, bool urgent) {
   const Attempt& attempt = job.sequence.attempt();
   const int tokens = static_cast<int>(job.sequence.tokens().size()) + (job.route == Route::kLocal ? 1 : 0);
@@ -176,8 +176,7 @@ bool Scheduler::PreemptFor(const AttemptKey& needy, std::vector<Age>& running) {
     running.pop_back();
     return true;
   }
-  // `needy` is the oldest sequence and runs alone. Pages that a writer fills or gives back will come; pages in
-  // quarantine may not.
+  // `needy` is the oldest sequence and runs alone. Pages of grants will come back; pages in quarantine may not.
   Job& job = *jobs_.Find(needy);
   if (parts_.pool->counts().used <= job.sequence.page_ids().size()) {
     Fail(job, Outcome(Cause::kPreempted, "KV pages are in quarantine"));

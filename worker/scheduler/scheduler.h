@@ -1,12 +1,12 @@
-// The Scheduler decides what a worker computes next: continuous batching over the sequences of one model, for prefill
-// workers, decode workers and workers that do both.
+// The Scheduler decides what a worker computes next: continuous batching over the sequences of one model, in every
+// role.
 //
 // Each attempt takes one of three routes (job.h): hand over, receive, local. The routes share the phases (phases.def),
 // the steps, growth and preemption; a role is the set of routes that the worker's services submit.
 //
-// A tick grows running sequences, claims capacity for prompts, admits what the CapacityLedger granted, and runs one
-// step: one token for each sequence that decodes, and chunks of prompts under what is left of the token budget. When
-// pages run out, the youngest running sequence is preempted; the oldest never is.
+// A tick grows running sequences, claims capacity for prompts, admits the prompts that the CapacityLedger granted, and
+// runs one step. A step is one token for each sequence that decodes, and chunks of prompts in the rest of the token
+// budget. When pages run out, the youngest running sequence is preempted; the oldest is never preempted for another.
 //
 // While the worker drains, the caller of a running sequence is told to migrate the sequence (migration.cc). A migrated
 // sequence decodes here while its full pages leave, and rests when they have landed. The tokens sampled meanwhile
@@ -67,7 +67,7 @@ class Scheduler {
   void OnReceived(ReceivedSequence received);
   void OnReceiveFailed(const AttemptKey& key, const Outcome& why);
 
-  // Ends as the comment of Migrate in worker.proto says. OnHandedOver and OnFailed of `events` are the final reports.
+  // Hands a running sequence over: see Migrate in worker.proto. OnHandedOver and OnFailed are the final reports.
   void Migrate(const MigrationOrder& order, std::shared_ptr<AttemptEvents> events);
   // The sequence stays here. Ignores unknown orders.
   void CancelMigration(const MigrationOrder& order);
@@ -81,7 +81,7 @@ class Scheduler {
   bool Tick();
 
  private:
-  // What is left of a job's own handoff when the job ends.
+  // The state of a job's own handoff when the job ends.
   enum class Handoff { kOpen, kOpenButFinished, kOver };
 
   void Submit(std::unique_ptr<Job> job);

@@ -1,4 +1,4 @@
-// One step of the Scheduler: what runs, what leaves layer by layer, what was sampled.
+// One step of the Scheduler: plans the batch, hands pages over layer by layer, and reports sampled tokens.
 #include <algorithm>
 #include <span>
 #include <utility>

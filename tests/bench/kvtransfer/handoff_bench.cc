@@ -1,5 +1,5 @@
-// What a handoff costs beside the bare puts of the same pages, between two processes of one host: from Reserve to
-// Committed, alone and four at a time, from and to pages that are neighbours and pages that are not.
+// Measures handoffs between two processes of one host, from Reserve to Committed, against the bare puts of the same
+// pages. Handoffs run alone and four at a time, with neighbouring pages and with scattered pages.
 //
 //   handoff_bench [rounds]
 //

@@ -1,10 +1,10 @@
-// What a router adds: a worker that notes when it sends each token, clients that note when each comes, and in between
-// baton-router on one CPU, or nothing. Worker and clients are in this process, which should have other CPUs.
+// Measures the cost of a router. A worker notes when each token leaves, clients note when each token comes, and between
+// them is baton-router on one CPU, or nothing. Worker and clients are in this process, which should have other CPUs.
 //
 //   taskset -c 1-3 router_bench [--cpu=0] [--streams=500] [--rate=20] [--seconds=10]
 //
-// Prints, for both ways: the time from worker to client, tokens per second, and of the router CPU time per token, CPU
-// time per request (of one token), and memory per open stream.
+// Prints for both ways the time from worker to client and tokens per second. Prints for the router CPU time per token,
+// CPU time per request (of one token), and memory per open stream.
 
 #include <unistd.h>
 

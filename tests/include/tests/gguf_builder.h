@@ -13,7 +13,7 @@ class GgufBuilder {
  public:
   explicit GgufBuilder(uint32_t version = 3) : version_(version) {}
 
-  // What the file claims, where that is not what it has.
+  // False claims of the file about its contents.
   std::optional<uint64_t> tensor_count;
   std::optional<uint64_t> metadata_count;
 

@@ -1,7 +1,7 @@
 // The kernel families of CreateCpuBackend, and which of them the CPU of this machine can run.
 //
-// The CPU's features come from /proc/cpuinfo and not from the code under test, so that a family which the code under
-// test refuses by mistake fails its tests instead of leaving them out.
+// The CPU's features come from /proc/cpuinfo and not from the code under test. If the code under test refuses a family
+// by mistake, the family's tests therefore fail instead of being skipped.
 #pragma once
 
 #include <algorithm>

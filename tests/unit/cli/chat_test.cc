@@ -86,7 +86,7 @@ constexpr char kUp[] = "\x1b[A";
 constexpr char kLeft[] = "\x1b[D";
 constexpr char kCtrlD[] = "\x04";
 
-// A chat on a pseudo-terminal. What the test types, the chat's line editor sees.
+// A chat on a pseudo-terminal, where the test types into the chat's line editor.
 class TerminalChatTest : public ChatTest {
  protected:
   TerminalChatTest() {

@@ -1,4 +1,4 @@
-// What the kernel tests share: backends of each family, random data, rounding done the slow way.
+// Helpers of the kernel tests: backends of each family, random data, rounding done the slow way.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -74,7 +74,7 @@ inline float RoundTo(TensorType type, float x) {
   return type == TensorType::kBF16 ? RoundToBF16(x) : x;
 }
 
-// What the KV cache gives back of one head's K or V of one token.
+// Returns one head's K or V of one token as read from the KV cache.
 inline std::vector<float> AsKept(KvType type, std::span<const float> head) {
   std::vector<float> kept(head.begin(), head.end());
   if (HasScales(type)) {

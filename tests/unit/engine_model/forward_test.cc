@@ -1,4 +1,4 @@
-// What Forward promises besides its numbers: what it refuses, what it returns and when K and V are complete.
+// Forward's promises besides its numbers: refusals, results, and when K and V are complete.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// What Model::Load refuses, and that each refusal names its cause.
+// Model::Load refuses bad models and names each cause.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -32,7 +32,7 @@ class ReplayModelTest : public ::testing::Test {
     return static_cast<TokenId>(std::max_element(logits.begin(), logits.begin() + model_->config().vocab_size) -
                                 logits.begin());
   }
-  // What is said after the prompt's last token, and `count - 1` times after what was said.
+  // Returns `count` tokens: the token after the prompt, then each next token.
   std::vector<TokenId> Generate(PagePool& pool, PagedSequence& sequence, int count, int chunk) {
     std::vector<TokenId> said;
     while (static_cast<int>(said.size()) < count) {

@@ -20,7 +20,7 @@ struct ReferenceToken {
   double probability = 0;
 };
 
-// What steps 2 to 8 leave to draw from, most probable first; probabilities sum to 1.
+// The candidates after steps 2 to 8, most probable first; probabilities sum to 1.
 std::vector<ReferenceToken> ReferenceDistribution(std::span<const float> logits, const SamplingParams& params,
                                                   const ReferenceHistory& history);
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "fifo_admission.h"
-#include "kvtransfer/handoff/receiver.h"
+#include "kvtransfer/handoff/receiver_machine.h"
 #include "mutation.h"
 
 namespace baton::handoff {

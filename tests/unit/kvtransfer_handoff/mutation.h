@@ -1,4 +1,4 @@
-// What the explorer must find out.
+// The faults that the explorer must find.
 #pragma once
 
 #include <cstdint>

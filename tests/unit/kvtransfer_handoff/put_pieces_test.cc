@@ -19,7 +19,7 @@ class PutPiecesTest : public ::testing::Test {
  protected:
   // Pairs of (first destination page, pages) of the pieces that `put` makes.
   std::vector<std::pair<uint64_t, uint64_t>> Runs(std::vector<uint32_t> sources, std::vector<uint32_t> destinations) {
-    handoff::Writer::Put put{.layer = 1, .sources = {}, .destinations = {}};
+    handoff::WriterMachine::Put put{.layer = 1, .sources = {}, .destinations = {}};
     for (const uint32_t page : sources) put.sources.push_back(PageId{page});
     for (const uint32_t page : destinations) put.destinations.push_back(PageId{page});
     const uint64_t block = pool_->layout().block_stride();

@@ -1,4 +1,4 @@
-// A Receiver with a pool of ten pages of one token, and the peers Ann and Bob.
+// A ReceiverMachine with a pool of ten pages of one token, and the peers Ann and Bob.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "fifo_admission.h"
-#include "kvtransfer/handoff/receiver.h"
+#include "kvtransfer/handoff/receiver_machine.h"
 #include "tests/status_matchers.h"
 
 namespace baton::handoff {
@@ -84,9 +84,9 @@ class FakePages final : public FifoAdmission {
   std::set<uint32_t> quarantined_;
 };
 
-// What comes back, short: "<request>:<message or action>".
-inline std::string Short(const Receiver::Action& action) {
-  if (const auto* send = std::get_if<Receiver::Send>(&action)) {
+// Returns an action as a short text: "<request>:<message or action>".
+inline std::string Short(const ReceiverMachine::Action& action) {
+  if (const auto* send = std::get_if<ReceiverMachine::Send>(&action)) {
     const uint64_t request = KeyOf(send->message).request.low;
     if (std::holds_alternative<Queued>(send->message)) return absl::StrCat(request, ":Queued");
     if (std::holds_alternative<Granted>(send->message)) return absl::StrCat(request, ":Granted");
@@ -99,13 +99,13 @@ inline std::string Short(const Receiver::Action& action) {
     }
     return "a message of the writer's";
   }
-  if (const auto* received = std::get_if<Receiver::Received>(&action)) {
+  if (const auto* received = std::get_if<ReceiverMachine::Received>(&action)) {
     return absl::StrCat(received->key.request.low, ":received");
   }
-  if (const auto* failed = std::get_if<Receiver::Failed>(&action)) {
+  if (const auto* failed = std::get_if<ReceiverMachine::Failed>(&action)) {
     return absl::StrCat(failed->key.request.low, ":failed");
   }
-  return absl::StrCat(std::get<Receiver::FinishedByWriter>(action).key.request.low, ":finished");
+  return absl::StrCat(std::get<ReceiverMachine::FinishedByWriter>(action).key.request.low, ":finished");
 }
 
 class ReceiverTest : public ::testing::Test {
@@ -117,36 +117,40 @@ class ReceiverTest : public ::testing::Test {
   }
 
   void SetUp() override {
-    On(Receiver::PeerUp{kAnn});
-    On(Receiver::PeerUp{kBob});
+    On(ReceiverMachine::PeerUp{kAnn});
+    On(ReceiverMachine::PeerUp{kBob});
   }
 
-  std::vector<std::string> On(const Receiver::Event& event) {
+  std::vector<std::string> On(const ReceiverMachine::Event& event) {
     last_ = receiver_.On(event, pages_);
     std::vector<std::string> names;
-    for (const Receiver::Action& action : last_) names.push_back(Short(action));
+    for (const ReceiverMachine::Action& action : last_) names.push_back(Short(action));
     return names;
   }
-  std::vector<std::string> From(PeerId peer, Message message) { return On(Receiver::From{peer, std::move(message)}); }
+  std::vector<std::string> From(PeerId peer, Message message) {
+    return On(ReceiverMachine::From{peer, std::move(message)});
+  }
   // Opens attempt 1 of the request and reserves for it.
   std::vector<std::string> Reserving(PeerId peer, uint64_t request, int tokens) {
     EXPECT_OK(receiver_.Open(Key(request), absl::Time()));
     return From(peer, Reserve{Key(request), tokens, {}});
   }
-  std::vector<std::string> Silent(PeerId peer) { return On(Receiver::PeerChanged{peer, PeerState::kSilent, {}}); }
-  std::vector<std::string> Alive(PeerId peer) { return On(Receiver::PeerChanged{peer, PeerState::kAlive, {}}); }
+  std::vector<std::string> Silent(PeerId peer) {
+    return On(ReceiverMachine::PeerChanged{peer, PeerState::kSilent, {}});
+  }
+  std::vector<std::string> Alive(PeerId peer) { return On(ReceiverMachine::PeerChanged{peer, PeerState::kAlive, {}}); }
   std::vector<std::string> Revoked(PeerId peer) {
-    return On(Receiver::PeerChanged{peer, PeerState::kRevoked, absl::UnavailableError("died")});
+    return On(ReceiverMachine::PeerChanged{peer, PeerState::kRevoked, absl::UnavailableError("died")});
   }
   Granted LastGrant() const {
-    for (const Receiver::Action& action : last_) {
-      const auto* send = std::get_if<Receiver::Send>(&action);
+    for (const ReceiverMachine::Action& action : last_) {
+      const auto* send = std::get_if<ReceiverMachine::Send>(&action);
       if (send != nullptr && std::holds_alternative<Granted>(send->message)) return std::get<Granted>(send->message);
     }
     ADD_FAILURE() << "nothing was granted";
     return {};
   }
-  // What the writer of `grant` says when it has put everything.
+  // Returns the Commit of the writer of `grant` after all puts.
   static Commit CommitOf(const Granted& grant) {
     uint64_t sum = 0;
     for (int layer : {0, 1}) {
@@ -156,9 +160,9 @@ class ReceiverTest : public ::testing::Test {
     return {grant.key, tokens, {5}, CommitTag(grant.key, tokens, sum)};
   }
 
-  Receiver receiver_{Config()};
+  ReceiverMachine receiver_{Config()};
   FakePages pages_{10};
-  std::vector<Receiver::Action> last_;
+  std::vector<ReceiverMachine::Action> last_;
 };
 
 }  // namespace baton::handoff

@@ -1,4 +1,4 @@
-// What a receiver claims of its Admission, and how it carries out the decisions.
+// The claims that a ReceiverMachine makes at its Admission, and how the machine carries out decisions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ TEST_F(ReceiverTest, GrantsAfterWhateverEventWhatIsDecidedThen) {
   Reserving(kAnn, 1, 8);
   EXPECT_THAT(Reserving(kBob, 2, 8), ElementsAre("2:Queued"));
   EXPECT_THAT(Reserving(kAnn, 3, 8), ElementsAre("3:Queued"));
-  EXPECT_THAT(On(Receiver::Decided{}), IsEmpty());
+  EXPECT_THAT(On(ReceiverMachine::Decided{}), IsEmpty());
   EXPECT_THAT(From(kAnn, Aborted{Key(1), Cause::kFinished}), ElementsAre("1:finished", "2:Granted"));
   EXPECT_THAT(From(kBob, Aborted{Key(2), Cause::kCancelled}), ElementsAre("2:failed", "3:Granted"));
 }
@@ -38,13 +38,13 @@ TEST_F(ReceiverTest, ASlotIsHeldWhileGrantedAndWhileReceived) {
   EXPECT_EQ(pages_.slots(), 1);
   From(kAnn, CommitOf(grant));
   EXPECT_EQ(pages_.slots(), 1) << "the sequence runs";
-  On(Receiver::Close{Key(1)});
+  On(ReceiverMachine::Close{Key(1)});
   EXPECT_EQ(pages_.slots(), 0);
 }
 
 TEST_F(ReceiverTest, ARevokedGrantHoldsItsPagesAndNoSlot) {
   Reserving(kAnn, 1, 2);
-  On(Receiver::Close{Key(1)});
+  On(ReceiverMachine::Close{Key(1)});
   EXPECT_EQ(pages_.slots(), 0);
   EXPECT_EQ(pages_.free_pages(), 7);
   From(kAnn, Aborted{Key(1), Cause::kRevoked});
@@ -62,7 +62,7 @@ TEST_F(ReceiverTest, EveryEndOfAGrantGivesItsSlotBack) {
   From(kAnn, wrong);
   EXPECT_EQ(pages_.slots(), 0) << "not what was granted";
   Reserving(kBob, 3, 1);
-  On(Receiver::PeerChanged{kBob, PeerState::kGivenUp, absl::UnavailableError("not heard")});
+  On(ReceiverMachine::PeerChanged{kBob, PeerState::kGivenUp, absl::UnavailableError("not heard")});
   EXPECT_EQ(pages_.slots(), 0) << "given up";
   Reserving(kAnn, 4, 1);
   Revoked(kAnn);
@@ -75,7 +75,7 @@ TEST_F(ReceiverTest, EveryEndOfAReservationThatWaitsWithdrawsItsClaim) {
   EXPECT_THAT(From(kAnn, CancelReserve{Key(2)}), ElementsAre("2:failed"));
   EXPECT_EQ(pages_.waiting(), 0);
   Reserving(kAnn, 3, 1);
-  EXPECT_THAT(On(Receiver::Close{Key(3)}), ElementsAre("3:Refused(revoked)"));
+  EXPECT_THAT(On(ReceiverMachine::Close{Key(3)}), ElementsAre("3:Refused(revoked)"));
   EXPECT_EQ(pages_.waiting(), 0);
   Reserving(kAnn, 4, 1);
   EXPECT_THAT(From(kAnn, Aborted{Key(4), Cause::kFinished}), ElementsAre("4:finished"));
@@ -147,12 +147,12 @@ class HastyPages final : public FifoAdmission {
 TEST_F(ReceiverTest, AGrantToAWriterThatHasFallenSilentIsInQuarantine) {
   HastyPages pages;
   ASSERT_OK(receiver_.Open(Key(1), kArrival));
-  receiver_.On(Receiver::From{kAnn, Reserve{Key(1), 2, {{'a'}}}}, pages);
+  receiver_.On(ReceiverMachine::From{kAnn, Reserve{Key(1), 2, {{'a'}}}}, pages);
   pages.full = false;
-  receiver_.On(Receiver::PeerChanged{kAnn, PeerState::kSilent, {}}, pages);
+  receiver_.On(ReceiverMachine::PeerChanged{kAnn, PeerState::kSilent, {}}, pages);
   EXPECT_EQ(receiver_.counts().granted, 1);
   EXPECT_EQ(pages.quarantined(), 2) << "all but the shared page";
-  receiver_.On(Receiver::PeerChanged{kAnn, PeerState::kAlive, {}}, pages);
+  receiver_.On(ReceiverMachine::PeerChanged{kAnn, PeerState::kAlive, {}}, pages);
   EXPECT_EQ(pages.quarantined(), 0);
 }
 

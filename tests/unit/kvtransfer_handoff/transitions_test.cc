@@ -1,5 +1,5 @@
-// Writer and Receiver do what the table says, for every state and every event, and nothing else: the Promela model is
-// made of the same table.
+// WriterMachine and ReceiverMachine do what the table says, for every state and every event, and nothing else: the
+// Promela model is made of the same table.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "fifo_admission.h"
-#include "kvtransfer/handoff/receiver.h"
-#include "kvtransfer/handoff/writer.h"
+#include "kvtransfer/handoff/receiver_machine.h"
+#include "kvtransfer/handoff/writer_machine.h"
 
 namespace baton::handoff::transitions {
 namespace {
@@ -54,30 +54,30 @@ const Table& WriterTable() {
   return table;
 }
 
-const std::vector<std::pair<std::string, Writer::Event>>& WriterEvents() {
-  static const std::vector<std::pair<std::string, Writer::Event>> events = {
-      {"Start", Writer::Start{}},
+const std::vector<std::pair<std::string, WriterMachine::Event>>& WriterEvents() {
+  static const std::vector<std::pair<std::string, WriterMachine::Event>> events = {
+      {"Start", WriterMachine::Start{}},
       {"Queued", Message(Queued{kKey})},
       {"Granted", Message(Granted{kKey, {PageId{1}, PageId{2}}, {0, 1}})},
       {"GrantedUnusable", Message(Granted{kKey, {PageId{1}}, {0}})},
       {"Refused", Message(Refused{kKey, Cause::kUnknownAttempt, ""})},
       {"Revoke", Message(Revoke{kKey})},
-      {"AbortCancelled", Writer::Abort{Cause::kCancelled}},
-      {"AbortFinished", Writer::Abort{Cause::kFinished}},
-      {"PutLayer", Writer::PutLayer{0, 0, {PageId{8}, PageId{9}}}},
-      {"FlushPuts", Writer::FlushPuts{}},
-      {"CommitSequence", Writer::CommitSequence{{7}}},
-      {"FlushDone", Writer::FlushDone{}},
-      {"FlushFailed", Writer::FlushFailed{absl::UnavailableError("broken")}},
-      {"PeerGivenUp", Writer::PeerGivenUp{absl::UnavailableError("not heard")}},
-      {"PeerRevoked", Writer::PeerRevoked{absl::UnavailableError("gone")}},
+      {"AbortCancelled", WriterMachine::Abort{Cause::kCancelled}},
+      {"AbortFinished", WriterMachine::Abort{Cause::kFinished}},
+      {"PutLayer", WriterMachine::PutLayer{0, 0, {PageId{8}, PageId{9}}}},
+      {"FlushPuts", WriterMachine::FlushPuts{}},
+      {"CommitSequence", WriterMachine::CommitSequence{{7}}},
+      {"FlushDone", WriterMachine::FlushDone{}},
+      {"FlushFailed", WriterMachine::FlushFailed{absl::UnavailableError("broken")}},
+      {"PeerGivenUp", WriterMachine::PeerGivenUp{absl::UnavailableError("not heard")}},
+      {"PeerRevoked", WriterMachine::PeerRevoked{absl::UnavailableError("gone")}},
       {"Committed", Message(Committed{kKey, ""})},
       {"CommittedError", Message(Committed{kKey, "dropped"})},
   };
   return events;
 }
 
-const Writer::Event& WriterEvent(const std::string& name) {
+const WriterMachine::Event& WriterEvent(const std::string& name) {
   for (const auto& [event_name, event] : WriterEvents()) {
     if (event_name == name) return event;
   }
@@ -109,49 +109,49 @@ const KvLayout& Layout() {
   return layout;
 }
 
-Writer WriterIn(const std::string& state) {
-  Writer writer({&Layout(), 100}, {kKey, kTokens, {}});
+WriterMachine WriterIn(const std::string& state) {
+  WriterMachine writer({&Layout(), 100}, {kKey, kTokens, {}});
   for (const std::string& event : WaysOfWriter().at(state)) writer.On(WriterEvent(event));
   return writer;
 }
 
 // The five states of flushing look alike from outside; what they do next tells them apart.
-std::string StateName(const Writer& writer) {
+std::string StateName(const WriterMachine& writer) {
   switch (writer.state()) {
-    case Writer::State::kNew:
+    case WriterMachine::State::kNew:
       return "New";
-    case Writer::State::kReserving:
+    case WriterMachine::State::kReserving:
       return "Reserving";
-    case Writer::State::kQueued:
+    case WriterMachine::State::kQueued:
       return "Queued";
-    case Writer::State::kGranted:
+    case WriterMachine::State::kGranted:
       return "Granted";
-    case Writer::State::kFlushed:
+    case WriterMachine::State::kFlushed:
       return "Flushed";
-    case Writer::State::kCommitting:
+    case WriterMachine::State::kCommitting:
       return "Committing";
-    case Writer::State::kEnded:
+    case WriterMachine::State::kEnded:
       return "Ended";
-    case Writer::State::kFlushing:
+    case WriterMachine::State::kFlushing:
       break;
   }
-  Writer copy = writer;
+  WriterMachine copy = writer;
   std::string fence;
   bool released = false;
-  for (const Writer::Action& action : copy.On(Writer::FlushDone{})) {
-    if (const auto* send = std::get_if<Writer::Send>(&action)) fence = NameOf(send->message);
-    released |= std::holds_alternative<Writer::Release>(action);
+  for (const WriterMachine::Action& action : copy.On(WriterMachine::FlushDone{})) {
+    if (const auto* send = std::get_if<WriterMachine::Send>(&action)) fence = NameOf(send->message);
+    released |= std::holds_alternative<WriterMachine::Release>(action);
   }
-  if (copy.state() == Writer::State::kFlushed) return "FlushReport";
+  if (copy.state() == WriterMachine::State::kFlushed) return "FlushReport";
   if (fence == "Commit") return "FlushCommit";
   if (fence == "AbortedFinished") return "FlushFinished";
   return released ? "FlushAbort" : "FlushRevoke";
 }
 
-Row Outcome(const Writer& writer, const std::vector<Writer::Action>& actions) {
+Row Outcome(const WriterMachine& writer, const std::vector<WriterMachine::Action>& actions) {
   Row row{.to = StateName(writer)};
-  for (const Writer::Action& action : actions) {
-    if (const auto* send = std::get_if<Writer::Send>(&action)) {
+  for (const WriterMachine::Action& action : actions) {
+    if (const auto* send = std::get_if<WriterMachine::Send>(&action)) {
       EXPECT_EQ(row.sends, "Nothing");
       row.sends = NameOf(send->message);
       continue;
@@ -170,12 +170,13 @@ TEST(TransitionsTest, TheWriterKeepsToTheTable) {
   for (const auto& [state, way] : WaysOfWriter()) {
     ASSERT_EQ(StateName(WriterIn(state)), state);
     for (const auto& [name, event] : WriterEvents()) {
-      Writer writer = WriterIn(state);
-      std::vector<Writer::Action> actions = writer.On(event);
+      WriterMachine writer = WriterIn(state);
+      std::vector<WriterMachine::Action> actions = writer.On(event);
       // A handoff that has ended may be forgotten; this speaks for it.
       const auto* message = std::get_if<Message>(&event);
       if (state == "Ended" && message != nullptr) {
-        if (const auto answer = Writer::AnswerToUnknown(*message)) actions.emplace_back(Writer::Send{*answer});
+        if (const auto answer = WriterMachine::AnswerToUnknown(*message))
+          actions.emplace_back(WriterMachine::Send{*answer});
       }
       const auto row = WriterTable().find({state, name});
       rows_met += row == WriterTable().end() ? 0 : 1;
@@ -234,13 +235,13 @@ class CountingPages final : public FifoAdmission {
 class ReceiverWorld {
  public:
   ReceiverWorld() {
-    receiver_.On(Receiver::PeerUp{kPeer}, pages_);
-    receiver_.On(Receiver::PeerUp{kOther}, pages_);
+    receiver_.On(ReceiverMachine::PeerUp{kPeer}, pages_);
+    receiver_.On(ReceiverMachine::PeerUp{kOther}, pages_);
     (void)receiver_.Open(kOtherKey, absl::Time());
-    receiver_.On(Receiver::From{kOther, Reserve{kOtherKey, kOthersTokens, {}}}, pages_);
+    receiver_.On(ReceiverMachine::From{kOther, Reserve{kOtherKey, kOthersTokens, {}}}, pages_);
   }
 
-  std::vector<Receiver::Action> Do(const std::string& event) {
+  std::vector<ReceiverMachine::Action> Do(const std::string& event) {
     if (event == "Open") {
       (void)receiver_.Open(kKey, absl::Time());
       return {};
@@ -248,24 +249,25 @@ class ReceiverWorld {
     if (event == "Reserve") pages_.free = 0;
     if (event == "Room") {
       pages_.free = kFree;
-      return receiver_.On(Receiver::Decided{}, pages_);
+      return receiver_.On(ReceiverMachine::Decided{}, pages_);
     }
     if (event == "Unservable") {
-      return receiver_.On(Receiver::PeerChanged{kOther, PeerState::kSilent, absl::OkStatus()}, pages_);
+      return receiver_.On(ReceiverMachine::PeerChanged{kOther, PeerState::kSilent, absl::OkStatus()}, pages_);
     }
-    if (event == "Close") return receiver_.On(Receiver::Close{kKey}, pages_);
+    if (event == "Close") return receiver_.On(ReceiverMachine::Close{kKey}, pages_);
     if (event == "PeerGivenUp") {
-      return receiver_.On(Receiver::PeerChanged{kPeer, PeerState::kGivenUp, absl::UnavailableError("not heard")},
+      return receiver_.On(ReceiverMachine::PeerChanged{kPeer, PeerState::kGivenUp, absl::UnavailableError("not heard")},
                           pages_);
     }
     if (event == "PeerRevoked") {
-      return receiver_.On(Receiver::PeerChanged{kPeer, PeerState::kRevoked, absl::UnavailableError("gone")}, pages_);
+      return receiver_.On(ReceiverMachine::PeerChanged{kPeer, PeerState::kRevoked, absl::UnavailableError("gone")},
+                          pages_);
     }
-    return receiver_.On(Receiver::From{kPeer, MessageOf(event)}, pages_);
+    return receiver_.On(ReceiverMachine::From{kPeer, MessageOf(event)}, pages_);
   }
 
   std::string state() const {
-    const std::optional<Receiver::State> state = receiver_.state(kKey);
+    const std::optional<ReceiverMachine::State> state = receiver_.state(kKey);
     if (!state.has_value()) return "None";
     constexpr const char* kNames[] = {"Open", "Queued", "Granted", "Revoking", "Received"};
     return kNames[static_cast<int>(*state)];
@@ -287,7 +289,7 @@ class ReceiverWorld {
   }
 
   CountingPages pages_;
-  Receiver receiver_{{.layout = &Layout(), .pages_total = kTotal, .max_attempts = 10}};
+  ReceiverMachine receiver_{{.layout = &Layout(), .pages_total = kTotal, .max_attempts = 10}};
 };
 
 const std::vector<std::string> kReceiverEvents = {
@@ -306,17 +308,17 @@ const std::map<std::string, std::vector<std::string>>& WaysOfReceiver() {
   return ways;
 }
 
-Row Outcome(const ReceiverWorld& world, int free_before, const std::vector<Receiver::Action>& actions) {
+Row Outcome(const ReceiverWorld& world, int free_before, const std::vector<ReceiverMachine::Action>& actions) {
   Row row{.to = world.state()};
-  for (const Receiver::Action& action : actions) {
-    if (const auto* send = std::get_if<Receiver::Send>(&action)) {
+  for (const ReceiverMachine::Action& action : actions) {
+    if (const auto* send = std::get_if<ReceiverMachine::Send>(&action)) {
       EXPECT_EQ(row.sends, "Nothing");
       row.sends = NameOf(send->message);
     } else {
       EXPECT_EQ(row.tells, "Nothing");
-      row.tells = std::holds_alternative<Receiver::Received>(action) ? "Received"
-                  : std::holds_alternative<Receiver::Failed>(action) ? "Failed"
-                                                                     : "Finished";
+      row.tells = std::holds_alternative<ReceiverMachine::Received>(action) ? "Received"
+                  : std::holds_alternative<ReceiverMachine::Failed>(action) ? "Failed"
+                                                                            : "Finished";
     }
   }
   const int change = world.free() - free_before;
@@ -332,7 +334,7 @@ TEST(TransitionsTest, TheReceiverKeepsToTheTable) {
       for (const std::string& step : way) world.Do(step);
       ASSERT_EQ(world.state(), state);
       const int free_before = event == "Room" ? kFree : event == "Reserve" ? 0 : world.free();
-      const std::vector<Receiver::Action> actions = world.Do(event);
+      const std::vector<ReceiverMachine::Action> actions = world.Do(event);
       const Row outcome = Outcome(world, free_before, actions);
       const auto row = ReceiverTable().find({state, event});
       rows_met += row == ReceiverTable().end() ? 0 : 1;

@@ -46,7 +46,7 @@ bool Eventually(const Condition& condition) {
   return true;
 }
 
-// What happened, in order. Thread-safe.
+// A list of events in order. Thread-safe.
 class Diary {
  public:
   void Write(std::string entry) {

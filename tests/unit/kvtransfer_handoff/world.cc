@@ -43,21 +43,21 @@ void World::Act(const Step& step) {
     case StepKind::kAbortArrives:
       attempt(i).abort = false;
       if (mutation_ == Mutation::kReleaseSourceAtAbort) attempt(i).handoff->source_released = true;
-      return TellWriter(i, Writer::Abort{Cause::kCancelled});
+      return TellWriter(i, WriterMachine::Abort{Cause::kCancelled});
     case StepKind::kPut:
       attempt(i).handoff->put = true;
-      if (attempt(i).handoff->writer.state() != Writer::State::kGranted) {  // kPutAfterRevoke
+      if (attempt(i).handoff->writer.state() != WriterMachine::State::kGranted) {  // kPutAfterRevoke
         puts_.push_back({.key = step.index, .page = *attempt(i).handoff->granted, .before_flush = false});
         return;
       }
-      return TellWriter(i, Writer::PutLayer{.layer = 0, .first_page = 0, .sources = {PageId(0), PageId(1)}});
+      return TellWriter(i, WriterMachine::PutLayer{.layer = 0, .first_page = 0, .sources = {PageId(0), PageId(1)}});
     case StepKind::kFlushPuts:
-      return TellWriter(i, Writer::FlushPuts{});
+      return TellWriter(i, WriterMachine::FlushPuts{});
     case StepKind::kCommit:
       attempt(i).handoff->commit_asked = true;
-      return TellWriter(i, Writer::CommitSequence{.output = {7}});
+      return TellWriter(i, WriterMachine::CommitSequence{.output = {7}});
     case StepKind::kFinishEarly:
-      TellWriter(i, Writer::Abort{Cause::kFinished});
+      TellWriter(i, WriterMachine::Abort{Cause::kFinished});
       if (!IsCurrent(i)) return;
       requests_[size_t(i / kAttempts)].phase = Phase::kDone;
       attempt(i).close = true;
@@ -67,8 +67,8 @@ void World::Act(const Step& step) {
     case StepKind::kFlushFailed:
       fault_ = true;
       DetachPuts(attempt(i).connection, i);
-      if (mutation_ == Mutation::kFenceAfterFailedFlush) return TellWriter(i, Writer::FlushDone{});
-      return TellWriter(i, Writer::FlushFailed{absl::UnavailableError("flush failed")});
+      if (mutation_ == Mutation::kFenceAfterFailedFlush) return TellWriter(i, WriterMachine::FlushDone{});
+      return TellWriter(i, WriterMachine::FlushFailed{absl::UnavailableError("flush failed")});
     case StepKind::kDeliverToDecode:
       return DeliverToDecode(i);
     case StepKind::kDeliverToPrefill:
@@ -78,10 +78,10 @@ void World::Act(const Step& step) {
     case StepKind::kDecodeSeesSilence:
       fault_ = true;
       connections_[step.index].decode_view = PeerState::kSilent;
-      return TellReceiver(Receiver::PeerChanged{PeerId(i), PeerState::kSilent, {}});
+      return TellReceiver(ReceiverMachine::PeerChanged{PeerId(i), PeerState::kSilent, {}});
     case StepKind::kDecodeSeesAlive:
       connections_[step.index].decode_view = PeerState::kAlive;
-      return TellReceiver(Receiver::PeerChanged{PeerId(i), PeerState::kAlive, {}});
+      return TellReceiver(ReceiverMachine::PeerChanged{PeerId(i), PeerState::kAlive, {}});
     case StepKind::kDecodeGivesUp:
       return DecodeGivesUp(i);
     case StepKind::kDecodeRevokes:
@@ -117,16 +117,16 @@ void World::Start(int request) {
     connection = connections_[0].exists ? 1 : 0;
     connections_[*connection] = {
         .exists = true, .prefill_closing = false, .prefill_view = PeerState::kAlive, .decode_view = PeerState::kAlive};
-    TellReceiver(Receiver::PeerUp{PeerId(*connection)});
+    TellReceiver(ReceiverMachine::PeerUp{PeerId(*connection)});
   }
   attempt(key).connection = *connection;
   attempt(key).handoff =
-      Handoff{.writer = Writer(kWriterConfig, Reserve{KeyOfIndex(key), kPromptTokens, {kSharedName}}),
+      Handoff{.writer = WriterMachine(kWriterConfig, Reserve{KeyOfIndex(key), kPromptTokens, {kSharedName}}),
               .put = false,
               .commit_asked = false,
               .source_released = false,
               .granted = std::nullopt};
-  TellWriter(key, Writer::Start{});
+  TellWriter(key, WriterMachine::Start{});
 }
 
 void World::EndAttempt(int request) {
@@ -136,36 +136,36 @@ void World::EndAttempt(int request) {
   r.phase = r.attempt < max_attempts_[size_t(request)] ? Phase::kIdle : Phase::kDone;
 }
 
-void World::TellWriter(int key, const Writer::Event& event) {
+void World::TellWriter(int key, const WriterMachine::Event& event) {
   std::optional<Handoff>& handoff = attempt(key).handoff;
   if (!handoff) return;
-  for (const Writer::Action& action : handoff->writer.On(event)) {
-    if (const auto* send = std::get_if<Writer::Send>(&action)) {
+  for (const WriterMachine::Action& action : handoff->writer.On(event)) {
+    if (const auto* send = std::get_if<WriterMachine::Send>(&action)) {
       SendToDecode(key, send->message);
-    } else if (const auto* put = std::get_if<Writer::Put>(&action)) {
+    } else if (const auto* put = std::get_if<WriterMachine::Put>(&action)) {
       if (put->destinations.size() != 1) Note("not the wanted page was put");
       puts_.push_back({.key = uint8_t(key), .page = put->destinations.front()});
-    } else if (std::holds_alternative<Writer::Disconnect>(action)) {
+    } else if (std::holds_alternative<WriterMachine::Disconnect>(action)) {
       connection(key).prefill_closing = true;
-    } else if (std::holds_alternative<Writer::Fail>(action)) {
+    } else if (std::holds_alternative<WriterMachine::Fail>(action)) {
       attempt(key).failed = true;
     }
   }
   if (handoff->writer.ended()) handoff.reset();
 }
 
-void World::TellReceiver(const Receiver::Event& event) {
-  for (const Receiver::Action& action : receiver_.On(event, pool_)) Do(action);
+void World::TellReceiver(const ReceiverMachine::Event& event) {
+  for (const ReceiverMachine::Action& action : receiver_.On(event, pool_)) Do(action);
 }
 
-void World::Do(const Receiver::Action& action) {
-  if (const auto* send = std::get_if<Receiver::Send>(&action)) {
+void World::Do(const ReceiverMachine::Action& action) {
+  if (const auto* send = std::get_if<ReceiverMachine::Send>(&action)) {
     SendToPrefill(IndexOfKey(handoff::KeyOf(send->message)), send->message);
     const auto* revoke = std::get_if<Revoke>(&send->message);
     if (revoke != nullptr && mutation_ == Mutation::kFreeAtRevoke) {
-      TellReceiver(Receiver::From{send->peer, Aborted{revoke->key, Cause::kRevoked}});
+      TellReceiver(ReceiverMachine::From{send->peer, Aborted{revoke->key, Cause::kRevoked}});
     }
-  } else if (const auto* received = std::get_if<Receiver::Received>(&action)) {
+  } else if (const auto* received = std::get_if<ReceiverMachine::Received>(&action)) {
     const int key = IndexOfKey(received->key);
     if (UnderWay(key)) Note("a sequence was received before its pages were");
     if (!attempt(key).running.empty()) Note("a sequence was received twice");
@@ -173,7 +173,7 @@ void World::Do(const Receiver::Action& action) {
     if (received->pages.size() != 3 || received->pages[1] == received->pages[2]) Note("a sequence cannot grow");
     if (received->cached_pages != 1) Note("a sequence was received whose beginning was not here");
     attempt(key).running = received->pages;
-  } else if (const auto* failed = std::get_if<Receiver::Failed>(&action)) {
+  } else if (const auto* failed = std::get_if<ReceiverMachine::Failed>(&action)) {
     attempt(IndexOfKey(failed->key)).failed = true;
   }
 }
@@ -195,9 +195,9 @@ void World::DeliverToDecode(int key) {
   const Message message = attempt(key).to_decode.front();
   attempt(key).to_decode.erase(attempt(key).to_decode.begin());
   const bool keeps_grant = mutation_ == Mutation::kCommitKeepsGrant && std::holds_alternative<Commit>(message);
-  const Receiver before = receiver_;
+  const ReceiverMachine before = receiver_;
   connection(key).decode_view = PeerState::kAlive;
-  TellReceiver(Receiver::From{PeerId(attempt(key).connection), message});
+  TellReceiver(ReceiverMachine::From{PeerId(attempt(key).connection), message});
   if (keeps_grant) receiver_ = before;
 }
 
@@ -207,7 +207,7 @@ void World::DeliverToPrefill(int key) {
   if (std::optional<Handoff>& handoff = attempt(key).handoff) {
     if (const auto* granted = std::get_if<Granted>(&message)) handoff->granted = granted->pages.back();
     TellWriter(key, message);
-  } else if (std::optional<Message> answer = Writer::AnswerToUnknown(message);
+  } else if (std::optional<Message> answer = WriterMachine::AnswerToUnknown(message);
              answer && mutation_ != Mutation::kIgnoreUnknownGrant) {
     SendToDecode(key, *answer);
   }
@@ -216,10 +216,10 @@ void World::DeliverToPrefill(int key) {
 void World::CloseAtDecode(int key) {
   attempt(key).close = false;
   attempt(key).closed = true;
-  const bool granted = receiver_.state(KeyOfIndex(key)) == Receiver::State::kGranted;
+  const bool granted = receiver_.state(KeyOfIndex(key)) == ReceiverMachine::State::kGranted;
   if (granted && mutation_ == Mutation::kCommitAfterClose) return;
   if (attempt(key).running.empty()) {
-    TellReceiver(Receiver::Close{KeyOfIndex(key)});
+    TellReceiver(ReceiverMachine::Close{KeyOfIndex(key)});
   } else {
     EndSequence(key);
   }
@@ -228,7 +228,7 @@ void World::CloseAtDecode(int key) {
 void World::EndSequence(int key) {
   pool_.Release(attempt(key).running);
   attempt(key).running.clear();
-  TellReceiver(Receiver::Close{KeyOfIndex(key)});
+  TellReceiver(ReceiverMachine::Close{KeyOfIndex(key)});
   if (IsCurrent(key)) requests_[size_t(key / kAttempts)].phase = Phase::kDone;
 }
 
@@ -237,7 +237,7 @@ void World::FinishFlush(int key) {
   const bool waits =
       mutation_ != (attempt(key).handoff->commit_asked ? Mutation::kCommitBeforeFlush : Mutation::kAbortedBeforeFlush);
   if (waits) std::erase_if(puts_, [&](const PutInFlight& put) { return put.key == key && put.before_flush; });
-  TellWriter(key, Writer::FlushDone{});
+  TellWriter(key, WriterMachine::FlushDone{});
 }
 
 void World::DecodeGivesUp(int c) {
@@ -246,8 +246,8 @@ void World::DecodeGivesUp(int c) {
     if (attempt.connection == c) attempt.to_decode.clear();
   }
   if (mutation_ == Mutation::kWaitForProof)
-    return TellReceiver(Receiver::PeerChanged{PeerId(c), PeerState::kSilent, {}});
-  TellReceiver(Receiver::PeerChanged{PeerId(c), PeerState::kGivenUp, {}});
+    return TellReceiver(ReceiverMachine::PeerChanged{PeerId(c), PeerState::kSilent, {}});
+  TellReceiver(ReceiverMachine::PeerChanged{PeerId(c), PeerState::kGivenUp, {}});
 }
 
 void World::DecodeRevokes(int c) {
@@ -257,7 +257,7 @@ void World::DecodeRevokes(int c) {
   }
   std::erase_if(puts_, [&](const PutInFlight& put) { return !put.reads_source && attempt(put.key).connection == c; });
   if (mutation_ == Mutation::kKeepGrantsOfRevoked) return;
-  TellReceiver(Receiver::PeerChanged{PeerId(c), PeerState::kRevoked, {}});
+  TellReceiver(ReceiverMachine::PeerChanged{PeerId(c), PeerState::kRevoked, {}});
 }
 
 void World::PrefillGivesUp(int c) {
@@ -265,7 +265,8 @@ void World::PrefillGivesUp(int c) {
   for (int key = 0; key < kKeys; ++key) {
     if (attempt(key).connection != c) continue;
     attempt(key).to_prefill.clear();
-    if (mutation_ != Mutation::kWaitForProof) TellWriter(key, Writer::PeerGivenUp{absl::UnavailableError("given up")});
+    if (mutation_ != Mutation::kWaitForProof)
+      TellWriter(key, WriterMachine::PeerGivenUp{absl::UnavailableError("given up")});
   }
 }
 
@@ -275,7 +276,7 @@ void World::PrefillRevokes(int c) {
   for (int key = 0; key < kKeys; ++key) {
     if (attempt(key).connection != c) continue;
     attempt(key).to_prefill.clear();
-    TellWriter(key, Writer::PeerRevoked{absl::UnavailableError("lost")});
+    TellWriter(key, WriterMachine::PeerRevoked{absl::UnavailableError("lost")});
   }
 }
 
@@ -297,7 +298,7 @@ void World::PrefillDies() {
 }
 
 void World::DecodeDies() {
-  receiver_ = Receiver(receiver_config_);
+  receiver_ = ReceiverMachine(receiver_config_);
   pool_ = ModelPool();
   for (Connection& c : connections_) c.decode_view = PeerState::kRevoked;
   for (Attempt& attempt : attempts_) {

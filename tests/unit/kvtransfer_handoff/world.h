@@ -1,26 +1,24 @@
-// A model of everything around the two handoff machines, small enough to visit all of its states: a router with two
-// requests of at most two attempts each, one prefill and one decode process, a pool with pages for one of them,
-// connections, and one fault.
+// A model of everything around the two handoff machines, small enough to visit all states. The model has a router with
+// two requests of at most two attempts each, a prefill and a decode process, a pool, connections, and one fault.
 //
-//   router     starts an attempt on both workers, may cancel at any moment, hears of failures and then cancels; its
-//              cancels reach the two workers independently and at any time, also after the next attempt was started
+//   router     starts an attempt on both workers, may cancel at any time, and cancels after a failure. Cancels reach
+//   the
+//              two workers independently and at any time, also after the next attempt has started
 //   prefill    two source pages per handoff, of which decode has the first, and one layer: one put. Puts, then commits
 //              or finishes the request
-//   network    messages about one attempt are delivered in order; those about different attempts in any order, which is
-//              more than a connection may do to them. A put may land at any time before its flush is done, whatever the
-//              messages do, so that every state in which it is under way must stand its landing. When prefill has lost
-//              the connection or died, what it put may land until decode has revoked the peer
-//   decode     a page with the beginning of every prompt, which all share, and three more, of which each grant takes
-//              two. Runs a received sequence until it ends or is closed
-//   fault      at most one, at any point, of either process: crash, crash and restart, or stop and return. A stopped
-//              process is one that takes no steps, as any process may do for a while; what a stop adds is that the peer
-//              notices: it hears nothing and may give the connection up
+//   network    delivers messages about one attempt in order, and messages about different attempts in any order: a real
+//              connection does less. A put may land at any time before its flush is done. After prefill has lost the
+//              connection or died, its puts may land until decode has revoked the peer
+//   decode     a page with the prefix of every prompt, which all attempts share, and three more, of which each grant
+//              takes two. Runs a received sequence until the sequence ends or is closed
+//   fault      at most one, at any time, of either process: crash, crash and restart, or stop and return. A stopped
+//              process takes no steps; its peer hears nothing and may give the connection up
 //
-// Steps are fair or not. Unfair ones may happen or not (faults, a client's cancel, a timeout); fair ones happen if
-// nothing else does. So a state without fair steps is where the world comes to rest.
+// Fair steps happen if no other step does. Unfair steps may never happen: faults, a client's cancel, a timeout. The
+// world is at rest in a state without fair steps.
 //
-// Some steps are taken at once when they become possible (Settle): each of them can neither be prevented nor overtaken
-// by another step with a different outcome, so that nothing is missed and far fewer states remain.
+// Settle takes some steps as soon as they are possible. No other step can prevent such a step or change its outcome:
+// no behaviour is missed, and far fewer states remain.
 #pragma once
 
 #include <array>
@@ -30,8 +28,8 @@
 #include <utility>
 #include <vector>
 
-#include "kvtransfer/handoff/receiver.h"
-#include "kvtransfer/handoff/writer.h"
+#include "kvtransfer/handoff/receiver_machine.h"
+#include "kvtransfer/handoff/writer_machine.h"
 #include "model_pool.h"
 #include "mutation.h"
 
@@ -89,7 +87,7 @@ class World {
   std::vector<Step> Steps() const;  // those that can be taken now
   void Take(const Step& step);
 
-  // What is wrong in this state; empty if nothing is.
+  // Returns the violated rule of this state; empty if no rule is violated.
   std::string Violation() const;
   // The same for a state in which nothing more will happen by itself.
   std::string ViolationAtRest() const;
@@ -113,7 +111,7 @@ class World {
     }
   };
   struct Handoff {
-    Writer writer;
+    WriterMachine writer;
     bool put = false;
     bool commit_asked = false;
     bool source_released = false;   // by kReleaseSourceAtAbort
@@ -123,7 +121,7 @@ class World {
       return H::combine(std::move(h), x.writer, x.put, x.commit_asked, x.source_released);
     }
   };
-  // What the world knows about one attempt.
+  // The world's knowledge about one attempt.
   struct Attempt {
     bool close = false;   // the router's cancel is under way to decode
     bool abort = false;   // ... to prefill
@@ -193,9 +191,9 @@ class World {
   void Act(const Step& step);
   void Start(int request);
   void EndAttempt(int request);
-  void TellWriter(int key, const Writer::Event& event);
-  void TellReceiver(const Receiver::Event& event);
-  void Do(const Receiver::Action& action);
+  void TellWriter(int key, const WriterMachine::Event& event);
+  void TellReceiver(const ReceiverMachine::Event& event);
+  void Do(const ReceiverMachine::Action& action);
   void SendToDecode(int key, const Message& message);
   void SendToPrefill(int key, const Message& message);
   void DeliverToDecode(int key);
@@ -230,7 +228,7 @@ class World {
   std::array<Attempt, kKeys> attempts_;
   Process prefill_ = Process::kUp;
   Process decode_ = Process::kUp;
-  Receiver receiver_;
+  ReceiverMachine receiver_;
   ModelPool pool_;
   std::array<Connection, kConnections> connections_;
   std::vector<PutInFlight> puts_;

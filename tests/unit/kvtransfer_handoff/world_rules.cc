@@ -1,4 +1,4 @@
-// What must hold in every state, and what at rest.
+// The rules of every state, and the rules of states at rest.
 #include "world.h"
 
 namespace baton::handoff {
@@ -37,20 +37,21 @@ std::string World::Disagreement() const {
     const Connection& c = connection(key);
     if (!c.carries() || c.prefill_closing) continue;
     if (!attempt(key).to_decode.empty() || !attempt(key).to_prefill.empty()) continue;
-    const std::optional<Receiver::State> receiver = receiver_.state(KeyOfIndex(key));
+    const std::optional<ReceiverMachine::State> receiver = receiver_.state(KeyOfIndex(key));
     const std::optional<Handoff>& handoff = attempt(key).handoff;
-    const Writer::State writer = handoff ? handoff->writer.state() : Writer::State::kEnded;
+    const WriterMachine::State writer = handoff ? handoff->writer.state() : WriterMachine::State::kEnded;
     const bool agree = [&] {
       switch (writer) {
-        case Writer::State::kQueued:
-          return receiver == Receiver::State::kQueued;
-        case Writer::State::kGranted:
-        case Writer::State::kFlushed:
-          return receiver == Receiver::State::kGranted;
-        case Writer::State::kFlushing:
-          return receiver == Receiver::State::kGranted || receiver == Receiver::State::kRevoking;
-        case Writer::State::kEnded:
-          return !receiver || receiver == Receiver::State::kOpen || receiver == Receiver::State::kReceived;
+        case WriterMachine::State::kQueued:
+          return receiver == ReceiverMachine::State::kQueued;
+        case WriterMachine::State::kGranted:
+        case WriterMachine::State::kFlushed:
+          return receiver == ReceiverMachine::State::kGranted;
+        case WriterMachine::State::kFlushing:
+          return receiver == ReceiverMachine::State::kGranted || receiver == ReceiverMachine::State::kRevoking;
+        case WriterMachine::State::kEnded:
+          return !receiver || receiver == ReceiverMachine::State::kOpen ||
+                 receiver == ReceiverMachine::State::kReceived;
         default:
           return false;  // waits for an answer that is not under way
       }
@@ -69,7 +70,7 @@ std::string World::ViolationAtRest() const {
     if (attempt.close && decode_ != Process::kDead) return "I2: a close never arrives";
   }
   if (decode_ == Process::kDead) return "";
-  if (receiver_.counts() != Receiver::Counts{}) return "I3: the receiver's table is not empty";
+  if (receiver_.counts() != ReceiverMachine::Counts{}) return "I3: the receiver's table is not empty";
   if (pool_.free_pages() != kPages || pool_.holders() != 0) return "I3: pages are lost";
   if (pool_.slots() != 0 || pool_.waiting() != 0) return "I3: a slot or a claim is lost";
   if (pool_.any_quarantined()) return "I3: quarantine is not empty";

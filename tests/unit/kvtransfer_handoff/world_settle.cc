@@ -48,9 +48,9 @@ bool World::SettleMessages(int key) {
   }
   if (!a.to_decode.empty() && DecodeUp()) {
     // Without the attempt decode refuses or ignores; a grant is not given back by CancelReserve.
-    const std::optional<Receiver::State> state = receiver_.state(KeyOfIndex(key));
+    const std::optional<ReceiverMachine::State> state = receiver_.state(KeyOfIndex(key));
     const bool ignored =
-        std::holds_alternative<CancelReserve>(a.to_decode.front()) && state != Receiver::State::kQueued;
+        std::holds_alternative<CancelReserve>(a.to_decode.front()) && state != ReceiverMachine::State::kQueued;
     if (!state || ignored) {
       DeliverToDecode(key);
       return true;
@@ -68,7 +68,7 @@ void World::Forget() {
     if (!a.handoff && !receiver_.state(KeyOfIndex(key)) && !UnderWay(key) && a.to_decode.empty()) a.connection = 0;
   }
   for (int i = 0; i < kConnections; ++i) {
-    // What was given up and is not waited for any more is as good as revoked.
+    // A peer that was given up and for which nothing waits counts as revoked.
     Connection& c = connections_[size_t(i)];
     const bool waits = std::any_of(attempts_.begin(), attempts_.end(),
                                    [&](const Attempt& a) { return a.handoff && a.connection == i; });

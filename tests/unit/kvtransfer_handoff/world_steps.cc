@@ -67,19 +67,20 @@ void World::PrefillSteps(std::vector<Step>* steps) const {
   for (uint8_t key = 0; key < kKeys; ++key) {
     if (!attempt(key).handoff) continue;
     const Handoff& handoff = *attempt(key).handoff;
-    const Writer::State state = handoff.writer.state();
+    const WriterMachine::State state = handoff.writer.state();
     const bool puts_anyway = mutation_ == Mutation::kPutAfterRevoke && handoff.granted;
-    if (!handoff.put && (state == Writer::State::kGranted || puts_anyway)) steps->push_back({StepKind::kPut, key});
-    if (handoff.put && state == Writer::State::kGranted) {
+    if (!handoff.put && (state == WriterMachine::State::kGranted || puts_anyway))
+      steps->push_back({StepKind::kPut, key});
+    if (handoff.put && state == WriterMachine::State::kGranted) {
       steps->push_back({StepKind::kFlushPuts, key});
       steps->push_back({StepKind::kCommit, key});
       steps->push_back({StepKind::kFinishEarly, key});
     }
-    if (state == Writer::State::kFlushed) {
+    if (state == WriterMachine::State::kFlushed) {
       steps->push_back({StepKind::kCommit, key});
       steps->push_back({StepKind::kFinishEarly, key});
     }
-    if (state == Writer::State::kFlushing) {
+    if (state == WriterMachine::State::kFlushing) {
       // A put that can neither land nor fail leaves with its connection.
       if (!UnderWay(key) || connection(key).decode_holds()) steps->push_back({StepKind::kFlushDone, key});
       // Of a peer that was given up, flushes end.

@@ -1,4 +1,4 @@
-// What is the in-process transport's own: its faults, and what holds under them. ThreadSanitizer runs it, too.
+// The faults of the in-process transport, and its promises under faults. ThreadSanitizer runs this test, too.
 
 #include <cstring>
 #include <memory>

@@ -71,7 +71,7 @@ class PeerProcess {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
 
-  // What it printed and nobody waited for, once it has ended.
+  // Returns the unread output of the process after its end.
   std::string Rest() {
     while (WaitForLine("\n") != "?") {
     }

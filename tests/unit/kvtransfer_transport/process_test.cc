@@ -361,7 +361,7 @@ TEST_P(ProcessTest, StrangersThatSayNothingDoNotKeepPeersOut) {
     sockets.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_EQ(connect(sockets.back(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
   }
-  // They are dropped when their time is up; meanwhile peers are turned away and may try again.
+  // Connections are dropped when their time is up; meanwhile peers are refused and may try again.
   std::string answer;
   for (const SteadyTime deadline = SteadyTime::Now() + testing::kPatience;
        answer != "OK" && SteadyTime::Now() < deadline;) {

@@ -1,4 +1,4 @@
-// What a transport told its user, for tests to wait for. Thread-safe.
+// Records a transport's events, so that tests can wait for events. Thread-safe.
 #pragma once
 
 #include <functional>

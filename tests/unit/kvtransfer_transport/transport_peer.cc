@@ -70,7 +70,7 @@ int Main(const std::vector<std::string>& args) {
   if (!memory.ok() || !(*transport)->Start(&events).ok()) return 4;
   Print("address " + (*transport)->address());
   if (args[1] == "write") {
-    // It may call back while the transport ends, when `transport` points nowhere any more.
+    // The transport may run the callback while `transport` is being destroyed and no longer points to it.
     (*transport)->Connect(args[4], [ends = transport->get(), memory](const absl::StatusOr<PeerId>& peer) {
       Print("connected " + peer.status().ToString());
       if (peer.ok()) PutForEver(*ends, *peer, *memory, 1);

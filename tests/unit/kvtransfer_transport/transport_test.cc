@@ -1,4 +1,4 @@
-// What every transport promises, over each of them, both ends in one process.
+// The promises of every transport, tested over each transport with both ends in one process.
 
 #include <sys/resource.h>
 

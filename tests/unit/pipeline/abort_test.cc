@@ -1,5 +1,5 @@
-// A caller leaves at every step of a handoff, on real engines: whatever the step and whichever call ends first, both
-// workers get everything back (I2, I3), and no page of the decode worker before the puts into it are over (I1).
+// A caller leaves at every step of a handoff, on real engines, and either call ends first. Both workers always release
+// everything (I2, I3). The decode worker releases no page before the puts into the page are over (I1).
 #include <gtest/gtest.h>
 
 #include <atomic>

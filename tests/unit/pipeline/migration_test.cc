@@ -25,7 +25,7 @@ constexpr absl::Duration kDeadline = absl::Seconds(60);
 // The model is small: a request may be over before its move is. So many tries are enough.
 constexpr int kPatience = 200;
 
-// What all streams of one request do, one thing at a time.
+// The events of all streams of one request, in order.
 class Events {
  public:
   void Post(std::function<void()> event) {

@@ -1,5 +1,5 @@
-// What two real engines tell the router when a handoff is refused, unwanted or lost, and what the prefill worker
-// counts.
+// The reports of two real engines to the router when a handoff is refused, unwanted or lost, and the prefill worker's
+// metrics.
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 

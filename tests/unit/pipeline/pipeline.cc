@@ -131,7 +131,7 @@ class AttemptRun {
     }
     if (event.has_finished()) {
       finished_ = true;
-      // What was handed over is part of the answer; the decode worker may have been faster than the word of it.
+      // The tokens handed over are part of the answer. The decode worker may be faster than the report of the handover.
       return submitted_ && !prefill_over_ ? std::nullopt : Outcome(End::kFinished);
     }
     if (event.has_failed()) return OnFailed(event.failed());

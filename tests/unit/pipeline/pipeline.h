@@ -1,5 +1,5 @@
-// Prefill and decode workers without their processes: the real schedulers, models, pools and endpoints of both sides in
-// one process, joined by the in-process transport, and a caller that plays the router.
+// Prefill and decode workers in one process: the real schedulers, models, pools and endpoints of both sides. The
+// in-process transport joins the workers, and a caller plays the router.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ struct NodeOptions {
   bool kv_groups = false;  // LoadInGroups
 };
 
-// What both kinds of node are made of.
+// The parts of both kinds of node.
 class Node {
  public:
   PagePool& pool() { return *pool_; }
@@ -124,7 +124,7 @@ Answer Serve(const Placement& placement, const Request& request);
 // All at once, a thread each.
 std::vector<Answer> ServeAll(const Placement& placement, const std::vector<Request>& requests);
 
-// What each request is answered when nothing else runs, nothing is handed over and no pages are shared.
+// Returns each request's answer when no other request runs, nothing is handed over and no pages are shared.
 std::vector<Answer> AnswersAlone(std::vector<Request> requests);
 void ExpectSame(const std::vector<Answer>& answers, const std::vector<Answer>& reference);
 

@@ -1,5 +1,5 @@
-// Workers in this process that speak worker.proto and replay canned tokens: output token i is (7 + i) % 26, whatever
-// the prompt. They hand nothing over: the fake prefill worker tells the fake decode worker directly.
+// Workers in this process that speak worker.proto and replay canned tokens: output token i is (7 + i) % 26 for any
+// prompt. No KV is handed over: the fake prefill worker tells the fake decode worker directly.
 //
 // Thread-safe. Calls that wait do so without a thread.
 #pragma once
@@ -138,7 +138,7 @@ class FakeWorker : public v1::WorkerControl::CallbackService,
                    public v1::PrefillWorker::CallbackService,
                    public v1::DecodeWorker::CallbackService {
  public:
-  // What an attempt of a client's request (not a probe) does instead of the whole answer.
+  // The behaviour of an attempt of a client's request, instead of a complete answer. Probes get a complete answer.
   using DecodeScript = std::function<void(const v1::DecodeRequest&, std::shared_ptr<DecodeStream>)>;
 
   FakeWorker(FakeWorkerOptions options, Handoffs& handoffs) : options_(std::move(options)), handoffs_(handoffs) {

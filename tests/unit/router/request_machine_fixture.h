@@ -202,7 +202,7 @@ class RequestMachineTest : public ::testing::Test {
     ADD_FAILURE() << "no such action";
     return T{};
   }
-  // What the client has been sent; checks that it is gapless.
+  // Returns the tokens sent to the client; checks that no token is missing.
   std::string Text() const {
     std::string text;
     uint32_t next = 0;

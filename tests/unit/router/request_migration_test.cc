@@ -101,7 +101,7 @@ TEST_F(RequestMigrationTest, TheLossOfTheDrainingWorkerEndsBoth) {
   EXPECT_EQ(Text(), "abcdefghij");
 }
 
-// What d1 had sampled and not sent is lost with it: d2 begins behind that.
+// Tokens that d1 had sampled and not sent are lost with d1: d2 begins behind these tokens.
 TEST_F(RequestMigrationTest, TokensLostWithTheDrainingWorkerAreComputedAgain) {
   BeginMigrating();
   Decode(2, StartedFrom(5));

@@ -1,4 +1,4 @@
-// What the router does after each outcome that a worker reports: one row per cause.
+// The router's action after each outcome that a worker reports: one row per cause.
 #include <gtest/gtest.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>

@@ -37,7 +37,7 @@ v1::GenerateRequest Prompt(const std::string& text) {
   return request;
 }
 
-// What CheckRequest and then ResolveRequest say.
+// Returns the result of CheckRequest and then ResolveRequest.
 absl::Status Check(const v1::GenerateRequest& request, const ModelLimits& limits = kLimits) {
   if (absl::Status status = CheckRequest(request); !status.ok()) return status;
   return ResolveRequest(request, Assets(), limits, 1).status();
@@ -170,7 +170,7 @@ TEST(RequestSpecTest, ThePromptMustLeaveRoomForAToken) {
   ModelLimits small_pool = kLimits;
   small_pool.max_sequence_tokens = 50;
   EXPECT_TRUE(Fails(Check(Prompt(std::string(60, 'a')), small_pool), absl::StatusCode::kInvalidArgument,
-                    "fewer than 50 (what the workers' KV pages hold)"));
+                    "fewer than 50 (the capacity of the workers' KV pages)"));
   ModelLimits short_prompts = kLimits;
   short_prompts.max_prompt_tokens = 10;
   EXPECT_TRUE(Fails(Check(Prompt(std::string(11, 'a')), short_prompts), absl::StatusCode::kInvalidArgument,

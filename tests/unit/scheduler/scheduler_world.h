@@ -77,7 +77,7 @@ class FakeReceiver final : public HandoffReceiver {
   std::vector<AttemptKey> closed;
 };
 
-// What the caller of one attempt was told, as words: "accepted", "started", "token 7", "finished", "failed preempted".
+// The reports to the caller of one attempt, as texts: "accepted", "started", "token 7", "finished", "failed preempted".
 struct Told final : public AttemptEvents {
   void OnAccepted() override { words.emplace_back("accepted"); }
   void OnPromptStarted(absl::Duration) override { words.emplace_back("prompt started"); }

@@ -1,4 +1,4 @@
-// What runs in a step: order, budgets, growth, preemption, shared prefixes.
+// The contents of a step: order, budgets, growth, preemption, shared prefixes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

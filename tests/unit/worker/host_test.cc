@@ -1,4 +1,4 @@
-// What a worker refuses before it serves.
+// A worker's start, and its refusals before the model is read.
 #include "worker/host.h"
 
 #include <gtest/gtest.h>

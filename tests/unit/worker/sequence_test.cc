@@ -116,7 +116,7 @@ TEST_F(SharingTest, ComputesTheLastTokenWhateverIsCached) {
   ASSERT_OK(EnsurePages(*pool_, second, 8));
   EXPECT_EQ(second.cached_tokens(), 4);
   EXPECT_EQ(second.pending_tokens(), 4);
-  // What it computes again is of its own, until it finds that it is there.
+  // The recomputed page is the sequence's own page, until Publish finds the cached page.
   EXPECT_EQ(pool_->counts().used, 2u);
   EXPECT_EQ(pool_->counts().cached, 1u);
   second.AdvanceKv(4);

@@ -1,4 +1,4 @@
-#include "kvtransfer/handoff/writer.h"
+#include "kvtransfer/handoff/writer_machine.h"
 
 #include <algorithm>
 #include <string>
@@ -15,41 +15,40 @@ Outcome DecodeLost(absl::string_view why) {
 
 }  // namespace
 
-std::vector<Writer::Action> Writer::On(const Event& event) {
+std::vector<WriterMachine::Action> WriterMachine::On(const Event& event) {
   Actions out;
   if (!ended()) std::visit([&](const auto& e) { Handle(e, &out); }, event);
   return out;
 }
 
-std::optional<Message> Writer::AnswerToUnknown(const Message& message) {
-  // Nothing was put under a grant that no handoff saw, so this is a fence. All other answers are to messages we sent
-  // and need none.
+std::optional<Message> WriterMachine::AnswerToUnknown(const Message& message) {
+  // Nothing was put under a grant that no handoff saw, so Aborted is a fence. No other message needs an answer.
   if (const auto* granted = std::get_if<Granted>(&message)) return Aborted{granted->key, Cause::kCancelled};
   return std::nullopt;
 }
 
-void Writer::Handle(const Start&, Actions* out) {
+void WriterMachine::Handle(const Start&, Actions* out) {
   if (state_ != State::kNew) return;
   state_ = State::kReserving;
   out->emplace_back(Send{reservation_});
 }
 
-void Writer::Handle(const Message& message, Actions* out) {
+void WriterMachine::Handle(const Message& message, Actions* out) {
   std::visit(
       [&](const auto& m) {
-        // The other messages are the writer's own.
+        // Ignores messages that only a writer sends.
         if constexpr (requires { Receive(m, out); }) Receive(m, out);
       },
       message);
 }
 
-void Writer::Receive(const Queued&, Actions* out) {
+void WriterMachine::Receive(const Queued&, Actions* out) {
   if (state_ != State::kReserving) return;
   state_ = State::kQueued;
   out->emplace_back(ReportQueued{});
 }
 
-void Writer::Receive(const Granted& granted, Actions* out) {
+void WriterMachine::Receive(const Granted& granted, Actions* out) {
   if (!Waiting()) return;
   if (absl::Status status = CheckGrant(granted); !status.ok()) {
     out->emplace_back(Send{Aborted{key(), Cause::kInternal}});
@@ -62,8 +61,8 @@ void Writer::Receive(const Granted& granted, Actions* out) {
   out->emplace_back(ReportGranted{});
 }
 
-// The puts are one-sided: nobody else keeps us from writing outside of the peer's pool.
-absl::Status Writer::CheckGrant(const Granted& granted) const {
+// Puts are one-sided: only this check keeps a put inside of the peer's pool.
+absl::Status WriterMachine::CheckGrant(const Granted& granted) const {
   const auto expected = static_cast<size_t>(config_.layout->pages_for(reservation_.tokens));
   if (granted.pages.size() != expected) {
     return absl::InternalError(absl::StrCat("Granted.page_ids: ", granted.pages.size(), " pages, expected ", expected));
@@ -72,10 +71,10 @@ absl::Status Writer::CheckGrant(const Granted& granted) const {
   std::sort(sorted.begin(), sorted.end());
   if (ToIndex(sorted.back()) >= config_.peer_pages_total) {
     return absl::InternalError(
-        absl::StrCat("Granted.page_ids: page ", ToIndex(sorted.back()), ", the pool has ", config_.peer_pages_total));
+        absl::StrCat("Granted.page_ids: page ", ToIndex(sorted.back()), ", expected below ", config_.peer_pages_total));
   }
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
-    return absl::InternalError("Granted.page_ids: a page is named twice");
+    return absl::InternalError("Granted.page_ids: the same page twice");
   }
   for (size_t i = 0; i < granted.wanted.size(); ++i) {
     const int index = granted.wanted[i];
@@ -87,11 +86,11 @@ absl::Status Writer::CheckGrant(const Granted& granted) const {
   return absl::OkStatus();
 }
 
-void Writer::Receive(const Refused& refused, Actions* out) {
+void WriterMachine::Receive(const Refused& refused, Actions* out) {
   if (Waiting()) End(Fail{OutcomeOf(refused)}, out);
 }
 
-void Writer::Receive(const Committed& committed, Actions* out) {
+void WriterMachine::Receive(const Committed& committed, Actions* out) {
   if (state_ != State::kCommitting) return;
   if (committed.error.empty()) {
     End(Finish{}, out);
@@ -100,7 +99,7 @@ void Writer::Receive(const Committed& committed, Actions* out) {
   }
 }
 
-void Writer::Receive(const Revoke&, Actions* out) {
+void WriterMachine::Receive(const Revoke&, Actions* out) {
   if (Waiting() || state_ == State::kFlushed) {  // no put is under way
     abort_cause_ = Cause::kRevoked;
     out->emplace_back(Send{Aborted{key(), abort_cause_}});
@@ -108,10 +107,9 @@ void Writer::Receive(const Revoke&, Actions* out) {
   } else {
     FlushAndAbort(Cause::kRevoked, out);
   }
-  // While committing, the answer to Commit is under way.
 }
 
-void Writer::FlushAndAbort(Cause cause, Actions* out) {
+void WriterMachine::FlushAndAbort(Cause cause, Actions* out) {
   if (state_ == State::kGranted) {
     StartFlush(cause, out);
   } else if (state_ == State::kFlushing && next_ != AfterFlush::kAborted) {
@@ -120,8 +118,8 @@ void Writer::FlushAndAbort(Cause cause, Actions* out) {
   }
 }
 
-void Writer::Handle(const PutLayer& put, Actions* out) {
-  // What does not fit is left out: the tag of Commit will then tell the receiver.
+void WriterMachine::Handle(const PutLayer& put, Actions* out) {
+  // Ignores a layer that does not fit. The receiver then finds a wrong tag in Commit.
   const bool fits = put.layer >= 0 && put.layer < config_.layout->layers() && put.first_page >= 0 &&
                     put.sources.size() <= pages_.size() && size_t(put.first_page) <= pages_.size() - put.sources.size();
   if (state_ != State::kGranted || !fits) return;
@@ -139,21 +137,21 @@ void Writer::Handle(const PutLayer& put, Actions* out) {
   if (!action.sources.empty()) out->emplace_back(std::move(action));
 }
 
-void Writer::Handle(const FlushPuts&, Actions* out) {
+void WriterMachine::Handle(const FlushPuts&, Actions* out) {
   if (state_ == State::kGranted) StartFlush(AfterFlush::kReport, out);
 }
 
-void Writer::Handle(const CommitSequence& commit, Actions* out) {
+void WriterMachine::Handle(const CommitSequence& commit, Actions* out) {
   if (state_ != State::kGranted && state_ != State::kFlushed) return;
   output_ = commit.output;
   if (state_ == State::kFlushed) return SendCommit(out);
   StartFlush(AfterFlush::kCommit, out);
 }
 
-void Writer::Handle(const Abort& abort, Actions* out) {
+void WriterMachine::Handle(const Abort& abort, Actions* out) {
   aborted_ = true;
   if (Waiting()) {
-    // Both withdraw the reservation; CancelReserve cannot say that the request is finished.
+    // CancelReserve cannot say that the request is finished.
     const bool finished = abort.cause == Cause::kFinished;
     out->emplace_back(Send{finished ? Message(Aborted{key(), abort.cause}) : Message(CancelReserve{key()})});
     End(Release{}, out);
@@ -168,7 +166,7 @@ void Writer::Handle(const Abort& abort, Actions* out) {
   }
 }
 
-void Writer::Handle(const FlushDone&, Actions* out) {
+void WriterMachine::Handle(const FlushDone&, Actions* out) {
   if (state_ != State::kFlushing) return;
   switch (next_) {
     case AfterFlush::kReport:
@@ -183,7 +181,7 @@ void Writer::Handle(const FlushDone&, Actions* out) {
   }
 }
 
-void Writer::SendCommit(Actions* out) {
+void WriterMachine::SendCommit(Actions* out) {
   state_ = State::kCommitting;
   out->emplace_back(Send{Commit{.key = key(),
                                 .tokens = reservation_.tokens,
@@ -191,40 +189,42 @@ void Writer::SendCommit(Actions* out) {
                                 .tag = CommitTag(key(), reservation_.tokens, tags_)}});
 }
 
-void Writer::Handle(const FlushFailed& failed, Actions* out) {
+void WriterMachine::Handle(const FlushFailed& failed, Actions* out) {
   if (state_ != State::kFlushing) return;
   out->emplace_back(Disconnect{});
   EndUnfinished(DecodeLost(failed.status.message()), out);
 }
 
-void Writer::Handle(const PeerGivenUp& given_up, Actions* out) {
+void WriterMachine::Handle(const PeerGivenUp& given_up, Actions* out) {
   if (state_ == State::kGranted || state_ == State::kFlushing) {
     lost_ = std::string(given_up.why.message());
-    FlushAndAbort(Cause::kPeerLost, out);  // the flush fails, or nobody hears the fence
+    FlushAndAbort(Cause::kPeerLost, out);  // the flush fails, or the fence is lost
   } else {
     EndUnfinished(DecodeLost(given_up.why.message()), out);
   }
 }
 
-void Writer::Handle(const PeerRevoked& revoked, Actions* out) { EndUnfinished(DecodeLost(revoked.why.message()), out); }
+void WriterMachine::Handle(const PeerRevoked& revoked, Actions* out) {
+  EndUnfinished(DecodeLost(revoked.why.message()), out);
+}
 
-void Writer::StartFlush(AfterFlush next, Actions* out) {
+void WriterMachine::StartFlush(AfterFlush next, Actions* out) {
   state_ = State::kFlushing;
   next_ = next;
   out->emplace_back(Flush{});
 }
 
-void Writer::StartFlush(Cause cause, Actions* out) {
+void WriterMachine::StartFlush(Cause cause, Actions* out) {
   abort_cause_ = cause;
   StartFlush(AfterFlush::kAborted, out);
 }
 
-Outcome Writer::WhyAborted() const {
+Outcome WriterMachine::WhyAborted() const {
   if (abort_cause_ == Cause::kPeerLost) return DecodeLost(lost_);
   return Outcome(abort_cause_, "the decode worker revoked the grant");
 }
 
-void Writer::EndUnfinished(Outcome why, Actions* out) {
+void WriterMachine::EndUnfinished(Outcome why, Actions* out) {
   if (aborted_) {
     End(Release{}, out);
   } else {
@@ -232,7 +232,7 @@ void Writer::EndUnfinished(Outcome why, Actions* out) {
   }
 }
 
-void Writer::End(Action last, Actions* out) {
+void WriterMachine::End(Action last, Actions* out) {
   state_ = State::kEnded;
   out->emplace_back(std::move(last));
 }

@@ -1,5 +1,5 @@
-// Both endpoints on one transport. A connection serves one direction: the receiver uses connections that peers made,
-// the sender uses connections that we made.
+// Joins both endpoints on one transport. A connection serves one direction: the receiver uses accepted connections, the
+// sender uses outgoing connections.
 #include <memory>
 #include <string_view>
 #include <utility>

@@ -1,4 +1,4 @@
-// Loops over one value per vocabulary entry. Pure functions. Sums are added in one order on every CPU.
+// Loops over one logit per token of the vocabulary. Pure functions. Sums are added in one order on every CPU.
 #pragma once
 
 #include <limits>

@@ -1,7 +1,8 @@
-// The receiver's side of all handoffs of a decode worker: which attempts are open, and who may write where.
+// A ReceiverMachine is the protocol of all handoffs to a decode worker: which attempts are open, and which peer may
+// write where.
 //
-// A pure state machine and a value: no clock, no thread, no I/O. The caller feeds events, carries out the actions that
-// come back, in their order, and lends the Admission. All transitions of an attempt are in transitions.def:
+// A pure state machine and a value: no clock, no thread, no I/O. The caller feeds events, carries out the returned
+// actions in their order, and lends the Admission. All transitions of an attempt are in transitions.def:
 //
 //   open       a writer may reserve
 //   queued     a writer has reserved; the Admission holds a claim on pages and a slot
@@ -14,12 +15,11 @@
 // While the peer is silent or given up, its pages are in quarantine; no timer frees a page. The attempt itself fails as
 // soon as the peer is given up.
 //
-// A grant may begin with published pages of the prompt's prefix. These pages are shared: the writer does not write
-// them, they are never in quarantine, and the receiver releases them when the attempt is revoked.
+// A grant may begin with published pages of the prompt's prefix. The writer does not write shared pages, and shared
+// pages are never in quarantine. The receiver releases shared pages as soon as an attempt is revoking.
 //
-// A reservation is a claim on the prompt's pages, a page of each KV group to grow into, and a batch slot. The Admission
-// decides who is granted; after each event the receiver carries out its decisions. An attempt holds its slot while it
-// is granted or received.
+// A reservation is a claim on the prompt's pages, a page of each KV group to grow into, and a batch slot. After each
+// event the receiver carries out the Admission's decisions. A granted or received attempt holds its slot.
 #pragma once
 
 #include <cstddef>
@@ -46,14 +46,14 @@
 namespace baton::handoff {
 
 struct ReceiverConfig {
-  const KvLayout* layout = nullptr;  // outlives the Receiver
+  const KvLayout* layout = nullptr;  // outlives the machine
   uint32_t pages_total = 0;
   int max_attempts = 0;  // in all states together
 
   bool operator==(const ReceiverConfig&) const = default;
 };
 
-class Receiver {
+class ReceiverMachine {
  public:
   // Events.
   struct Close {
@@ -84,7 +84,7 @@ class Receiver {
     AttemptKey key;
     std::vector<PageId> pages;
     int tokens = 0;
-    int cached_pages = 0;         // the first pages, which were not put
+    int cached_pages = 0;         // number of first pages, which were not put
     std::vector<TokenId> output;  // of Commit
   };
   struct Failed {
@@ -107,25 +107,24 @@ class Receiver {
     bool operator==(const Counts&) const = default;
   };
 
-  explicit Receiver(const ReceiverConfig& config) : config_(config) {}
+  explicit ReceiverMachine(const ReceiverConfig& config) : config_(config) {}
 
   // Opens an attempt of a request that arrived at the router at `arrival`.
-  // ALREADY_EXISTS: the attempt is here. FAILED_PRECONDITION: this or a later attempt of the request was here before.
-  // RESOURCE_EXHAUSTED: max_attempts are here. UNAVAILABLE: the worker drains.
+  // ALREADY_EXISTS: the attempt is open. FAILED_PRECONDITION: this or a later attempt of the request was open before.
+  // RESOURCE_EXHAUSTED: max_attempts are open. UNAVAILABLE: the worker drains.
   absl::Status Open(const AttemptKey& key, absl::Time arrival);
 
   std::vector<Action> On(const Event& event, Admission& admission);
 
-  // Returns whether all pages [first, first + count) are granted to `peer` for the puts of `stream`, without a fence
-  // since.
+  // Returns whether all pages [first, first + count) are granted to `peer` for `stream`, without a later fence.
   bool MayWrite(PeerId peer, StreamId stream, uint32_t first, uint32_t count) const;
 
   Counts counts() const;
   std::optional<State> state(const AttemptKey& key) const;
 
-  bool operator==(const Receiver&) const = default;
+  bool operator==(const ReceiverMachine&) const = default;
   template <typename H>
-  friend H AbslHashValue(H h, const Receiver& r) {
+  friend H AbslHashValue(H h, const ReceiverMachine& r) {
     return H::combine(std::move(h), r.attempts_, r.silent_, r.seen_, r.draining_);
   }
 
@@ -136,10 +135,10 @@ class Receiver {
     absl::Time arrival;
     PeerId peer{};                 // from queued on
     int tokens = 0;                // from queued on
-    GrantedPages granted;          // while granted or revoking; the last page of each KV group is not for the writer
+    GrantedPages granted;          // while granted or revoking; the last page of each KV group is for growth
     std::vector<PageId> writable;  // WantedPages(), sorted
 
-    // The pages that are not shared: the writer's pages, and the pages for growth.
+    // Returns the pages that are not shared: the writer's pages and the pages for growth.
     std::span<const PageId> own_pages() const { return std::span(granted.pages).subspan(granted.cached); }
     bool operator==(const Attempt&) const = default;
     template <typename H>
@@ -163,7 +162,7 @@ class Receiver {
 
   // Returns the attempt if `peer` has reserved for it, else end().
   Attempts::iterator FindReserved(const AttemptKey& key, PeerId peer);
-  // Gives back the attempt's slot, or its place in the queue. Its pages must be released before.
+  // Frees the attempt's slot, or withdraws its claim. The caller has released the attempt's pages.
   Attempts::iterator Erase(Attempts::iterator it, Admission& admission);
   void Refuse(Attempts::iterator it, Outcome why, Admission& admission, Actions* out);
   void SetSilent(PeerId peer, bool silent, Admission& admission);
@@ -173,8 +172,7 @@ class Receiver {
 
   void CarryOutDecisions(Admission& admission, Actions* out);
   void Grant(Attempts::iterator it, GrantedPages granted, Admission& admission, Actions* out);
-  // Gives back the slot and the shared pages of a granted attempt. Shared pages need no fence: the writer does not
-  // write them.
+  // Frees the slot and the shared pages of a granted attempt. Shared pages need no fence: no writer writes to them.
   static void StartRevoking(Attempts::iterator it, Admission& admission);
   bool Silent(PeerId peer) const;
   // The pages that the writer writes.
@@ -185,7 +183,8 @@ class Receiver {
     return ((int64_t{tokens} - 1) / config_.layout->page_tokens() + 2) * config_.layout->groups();
   }
   bool Holds(const Attempt& a) const { return a.state == State::kGranted || a.state == State::kRevoking; }
-  std::string CommitError(const Attempt& attempt, const Commit& commit) const;  // empty: the commit fits
+  // Returns why `commit` does not fit the grant; empty if the Commit fits.
+  std::string CommitError(const Attempt& attempt, const Commit& commit) const;
 
   ReceiverConfig config_;
   Attempts attempts_;

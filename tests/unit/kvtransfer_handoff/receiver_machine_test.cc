@@ -1,4 +1,4 @@
-#include "kvtransfer/handoff/receiver.h"
+#include "kvtransfer/handoff/receiver_machine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ TEST_F(ReceiverTest, PagesThatAreHereAlreadyAreNeitherWantedNorWritable) {
   EXPECT_EQ(pages_.quarantined(), 3);
   Alive(kAnn);
   EXPECT_THAT(From(kAnn, CommitOf(grant)), ElementsAre("1:Committed", "1:received"));
-  EXPECT_EQ(std::get<Receiver::Received>(last_.back()).cached_pages, 2);
+  EXPECT_EQ(std::get<ReceiverMachine::Received>(last_.back()).cached_pages, 2);
 }
 
 TEST_F(ReceiverTest, MoreHashesThanFullPagesAreNotBelieved) {
@@ -45,7 +45,7 @@ TEST_F(ReceiverTest, MoreHashesThanFullPagesAreNotBelieved) {
   EXPECT_EQ(grant.pages.size(), 2u);
   EXPECT_THAT(grant.wanted, IsEmpty());
   EXPECT_THAT(From(kAnn, CommitOf(grant)), ElementsAre("1:Committed", "1:received"));
-  EXPECT_EQ(std::get<Receiver::Received>(last_.back()).pages.size(), 3u) << "one of its own to grow into";
+  EXPECT_EQ(std::get<ReceiverMachine::Received>(last_.back()).pages.size(), 3u) << "one of its own to grow into";
 }
 
 TEST_F(ReceiverTest, ARevokedGrantLetsGoOfWhatIsSharedAtOnce) {
@@ -54,7 +54,7 @@ TEST_F(ReceiverTest, ARevokedGrantLetsGoOfWhatIsSharedAtOnce) {
   From(kAnn, Reserve{Key(1), 3, {{'a'}}});
   EXPECT_EQ(pages_.shared(), 1);
   Silent(kAnn);
-  EXPECT_THAT(On(Receiver::Close{Key(1)}), ElementsAre("1:Revoke"));
+  EXPECT_THAT(On(ReceiverMachine::Close{Key(1)}), ElementsAre("1:Revoke"));
   EXPECT_EQ(pages_.shared(), 0);
   EXPECT_EQ(pages_.quarantined(), 3) << "two pages of the prompt and one to grow into may still be written to";
   Revoked(kAnn);
@@ -65,7 +65,7 @@ TEST_F(ReceiverTest, AGrantWhosePeerIsGivenUpLetsGoOfWhatIsShared) {
   pages_.SetCached({'a'}, PageId{20});
   ASSERT_OK(receiver_.Open(Key(1), absl::Time()));
   From(kAnn, Reserve{Key(1), 3, {{'a'}}});
-  EXPECT_THAT(On(Receiver::PeerChanged{kAnn, PeerState::kGivenUp, absl::UnavailableError("not heard")}),
+  EXPECT_THAT(On(ReceiverMachine::PeerChanged{kAnn, PeerState::kGivenUp, absl::UnavailableError("not heard")}),
               ElementsAre("1:failed"));
   EXPECT_EQ(pages_.shared(), 0);
   EXPECT_EQ(pages_.quarantined(), 3) << "what it put may still land";
@@ -88,14 +88,14 @@ TEST_F(ReceiverTest, GrantsThePromptAndOnePageToGrowIntoAndHandsThemOverAtCommit
   EXPECT_EQ(pages_.free_pages(), 6);
 
   EXPECT_THAT(From(kAnn, CommitOf(grant)), ElementsAre("1:Committed", "1:received"));
-  const auto& received = std::get<Receiver::Received>(last_.back());
+  const auto& received = std::get<ReceiverMachine::Received>(last_.back());
   EXPECT_EQ(received.pages.size(), 4u);
   EXPECT_TRUE(std::equal(grant.pages.begin(), grant.pages.end(), received.pages.begin()));
   EXPECT_EQ(received.output, std::vector<TokenId>{5});
   EXPECT_EQ(pages_.free_pages(), 6) << "they are the caller's now";
   EXPECT_EQ(receiver_.counts().received, 1);
-  EXPECT_THAT(On(Receiver::Close{Key(1)}), IsEmpty());
-  EXPECT_EQ(receiver_.counts(), Receiver::Counts{});
+  EXPECT_THAT(On(ReceiverMachine::Close{Key(1)}), IsEmpty());
+  EXPECT_EQ(receiver_.counts(), ReceiverMachine::Counts{});
 }
 
 TEST_F(ReceiverTest, AllowsWritesOnlyToTheGrantedPeerStreamAndPages) {
@@ -106,7 +106,7 @@ TEST_F(ReceiverTest, AllowsWritesOnlyToTheGrantedPeerStreamAndPages) {
   EXPECT_FALSE(receiver_.MayWrite(kAnn, stream, 2, 2)) << "not the page to grow into";
   EXPECT_FALSE(receiver_.MayWrite(kBob, stream, 0, 1));
   EXPECT_FALSE(receiver_.MayWrite(kAnn, stream + 1, 0, 1));
-  On(Receiver::Close{Key(1)});
+  On(ReceiverMachine::Close{Key(1)});
   EXPECT_TRUE(receiver_.MayWrite(kAnn, stream, 0, 3)) << "what is under way may land until the fence";
   From(kAnn, Aborted{Key(1), Cause::kRevoked});
   EXPECT_FALSE(receiver_.MayWrite(kAnn, stream, 0, 1));
@@ -132,7 +132,7 @@ class UnorderedPages final : public FifoAdmission {
 TEST_F(ReceiverTest, AllowsWritesToGrantedPagesInWhateverOrderTheyCome) {
   UnorderedPages pages;
   ASSERT_OK(receiver_.Open(Key(1), absl::Time()));
-  receiver_.On(Receiver::From{kAnn, Reserve{Key(1), 3, {}}}, pages);
+  receiver_.On(ReceiverMachine::From{kAnn, Reserve{Key(1), 3, {}}}, pages);
   const StreamId stream = StreamOf(Key(1));
   for (const uint32_t page : {2, 6, 7}) EXPECT_TRUE(receiver_.MayWrite(kAnn, stream, page, 1)) << page;
   EXPECT_TRUE(receiver_.MayWrite(kAnn, stream, 6, 2));
@@ -148,10 +148,11 @@ TEST_F(ReceiverTest, CountsAttemptsByTheirState) {
   Reserving(kAnn, 4, 1);
   Reserving(kAnn, 5, 1);
   Reserving(kAnn, 6, 1);
-  On(Receiver::Close{Key(5)});
-  On(Receiver::Close{Key(6)});
+  On(ReceiverMachine::Close{Key(5)});
+  On(ReceiverMachine::Close{Key(6)});
   Reserving(kAnn, 7, 9);
-  EXPECT_EQ(receiver_.counts(), (Receiver::Counts{.open = 2, .queued = 1, .granted = 1, .revoking = 2, .received = 1}));
+  EXPECT_EQ(receiver_.counts(),
+            (ReceiverMachine::Counts{.open = 2, .queued = 1, .granted = 1, .revoking = 2, .received = 1}));
 }
 
 TEST_F(ReceiverTest, RefusesPromptsOfAbsurdLength) {
@@ -161,7 +162,7 @@ TEST_F(ReceiverTest, RefusesPromptsOfAbsurdLength) {
 TEST_F(ReceiverTest, RefusesAttemptsThatAreNotOpen) {
   EXPECT_THAT(From(kAnn, Reserve{Key(1), 1, {}}), ElementsAre("1:Refused(unknown_attempt)"));
   EXPECT_OK(receiver_.Open(Key(2), absl::Time()));
-  On(Receiver::Close{Key(2)});
+  On(ReceiverMachine::Close{Key(2)});
   EXPECT_THAT(From(kAnn, Reserve{Key(2), 1, {}}), ElementsAre("2:Refused(unknown_attempt)"));
 }
 
@@ -169,7 +170,7 @@ TEST_F(ReceiverTest, OpensEachAttemptOnceAndNeverAnOlderOne) {
   EXPECT_OK(receiver_.Open(Key(1, 2), absl::Time()));
   EXPECT_TRUE(Fails(receiver_.Open(Key(1, 2), absl::Time()), absl::StatusCode::kAlreadyExists, "is open"));
   EXPECT_TRUE(Fails(receiver_.Open(Key(1, 1), absl::Time()), absl::StatusCode::kFailedPrecondition, "later"));
-  On(Receiver::Close{Key(1, 2)});
+  On(ReceiverMachine::Close{Key(1, 2)});
   EXPECT_TRUE(Fails(receiver_.Open(Key(1, 2), absl::Time()), absl::StatusCode::kFailedPrecondition, "later"));
   EXPECT_OK(receiver_.Open(Key(1, 3), absl::Time()));
 }
@@ -183,7 +184,7 @@ TEST_F(ReceiverTest, DrainingRefusesNewWorkAndKeepsWhatWaits) {
   Reserving(kAnn, 1, 8);
   Reserving(kAnn, 2, 8);
   EXPECT_OK(receiver_.Open(Key(3), absl::Time()));
-  On(Receiver::StartDraining{});
+  On(ReceiverMachine::StartDraining{});
   EXPECT_TRUE(Fails(receiver_.Open(Key(4), absl::Time()), absl::StatusCode::kUnavailable, "draining"));
   EXPECT_THAT(From(kBob, Reserve{Key(3), 1, {}}), ElementsAre("3:Refused(draining)", "3:failed"));
   EXPECT_THAT(From(kAnn, Aborted{Key(1), Cause::kFinished}), ElementsAre("1:finished", "2:Granted"));
@@ -206,9 +207,9 @@ TEST_F(ReceiverTest, DropsASequenceWhoseCommitDoesNotFit) {
 TEST_F(ReceiverTest, KeepsRevokedPagesUntilTheFence) {
   Reserving(kAnn, 1, 2);
   const Granted grant = LastGrant();
-  EXPECT_THAT(On(Receiver::Close{Key(1)}), ElementsAre("1:Revoke"));
+  EXPECT_THAT(On(ReceiverMachine::Close{Key(1)}), ElementsAre("1:Revoke"));
   EXPECT_EQ(pages_.free_pages(), 7);
-  EXPECT_THAT(On(Receiver::Close{Key(1)}), IsEmpty());
+  EXPECT_THAT(On(ReceiverMachine::Close{Key(1)}), IsEmpty());
   EXPECT_THAT(From(kAnn, CommitOf(grant)), ElementsAre("1:Committed(error)")) << "it crossed with Revoke";
   EXPECT_EQ(pages_.free_pages(), 10);
 }
@@ -237,10 +238,10 @@ TEST_F(ReceiverTest, FreesTheGrantsOfARevokedPeer) {
   Reserving(kAnn, 1, 2);
   Reserving(kAnn, 2, 2);
   Reserving(kBob, 3, 2);
-  On(Receiver::Close{Key(2)});
+  On(ReceiverMachine::Close{Key(2)});
   Silent(kAnn);
   EXPECT_THAT(Revoked(kAnn), ElementsAre("1:failed")) << "the other one was closed";
-  EXPECT_EQ(std::get<Receiver::Failed>(last_[0]).why,
+  EXPECT_EQ(std::get<ReceiverMachine::Failed>(last_[0]).why,
             Outcome(Cause::kPeerLost, Fault::kPeer, "the writer is lost: died"));
   EXPECT_EQ(pages_.free_pages(), 7);
   EXPECT_EQ(pages_.quarantined(), 0);
@@ -258,7 +259,7 @@ TEST_F(ReceiverTest, UnknownDuplicateAndForeignMessagesChangeNothing) {
   Reserving(kAnn, 1, 2);
   const Granted grant = LastGrant();
   Reserving(kAnn, 2, 9);
-  const Receiver before = receiver_;
+  const ReceiverMachine before = receiver_;
   EXPECT_THAT(From(kBob, Aborted{Key(1), Cause::kCancelled}), IsEmpty()) << "not Bob's";
   EXPECT_THAT(From(kBob, CommitOf(grant)), ElementsAre("1:Committed(error)"));
   EXPECT_THAT(From(kBob, Reserve{Key(1), 2, {}}), ElementsAre("1:Refused(unknown_attempt)"));
@@ -269,7 +270,7 @@ TEST_F(ReceiverTest, UnknownDuplicateAndForeignMessagesChangeNothing) {
   EXPECT_THAT(From(kAnn, Aborted{Key(3), Cause::kCancelled}), IsEmpty());
   EXPECT_THAT(From(PeerId{77}, Reserve{Key(4), 1, {}}), IsEmpty()) << "nobody";
   EXPECT_THAT(From(kAnn, Granted{Key(1), {}, {}}), IsEmpty()) << "its own kind of message";
-  EXPECT_THAT(On(Receiver::Close{Key(99)}), IsEmpty());
+  EXPECT_THAT(On(ReceiverMachine::Close{Key(99)}), IsEmpty());
   EXPECT_EQ(receiver_, before);
 
   From(kAnn, CommitOf(grant));
@@ -297,7 +298,7 @@ TEST_F(ReceiverTest, EachWayToLoseAnAttemptHasItsOutcome) {
       {"draining",
        [&] {
          EXPECT_OK(receiver_.Open(Key(1), absl::Time()));
-         On(Receiver::StartDraining{});
+         On(ReceiverMachine::StartDraining{});
          From(kAnn, Reserve{Key(1), 1, {}});
        },
        Cause::kDraining, Fault::kReporter, false, false},
@@ -343,7 +344,7 @@ TEST_F(ReceiverTest, EachWayToLoseAnAttemptHasItsOutcome) {
       {"writer given up",
        [&] {
          granted();
-         On(Receiver::PeerChanged{kAnn, PeerState::kGivenUp, absl::UnavailableError("mute")});
+         On(ReceiverMachine::PeerChanged{kAnn, PeerState::kGivenUp, absl::UnavailableError("mute")});
        },
        Cause::kPeerLost, Fault::kPeer, true, true},
       {"writer revoked",
@@ -355,13 +356,13 @@ TEST_F(ReceiverTest, EachWayToLoseAnAttemptHasItsOutcome) {
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
-    receiver_ = Receiver(Config());
+    receiver_ = ReceiverMachine(Config());
     pages_ = FakePages(10);
     SetUp();
     c.lose();
     std::optional<Outcome> why;
-    for (const Receiver::Action& action : last_) {
-      const auto* failed = std::get_if<Receiver::Failed>(&action);
+    for (const ReceiverMachine::Action& action : last_) {
+      const auto* failed = std::get_if<ReceiverMachine::Failed>(&action);
       if (failed != nullptr && failed->key == Key(1)) why = failed->why;
     }
     ASSERT_TRUE(why.has_value());
@@ -375,7 +376,7 @@ TEST_F(ReceiverTest, EachWayToLoseAnAttemptHasItsOutcome) {
 TEST_F(ReceiverTest, ARefusalCarriesTheHintToComeBack) {
   for (uint64_t request = 2; request < 7; ++request) Reserving(kBob, request, 8);
   Reserving(kAnn, 1, 8);
-  const auto& refused = std::get<Refused>(std::get<Receiver::Send>(last_[0]).message);
+  const auto& refused = std::get<Refused>(std::get<ReceiverMachine::Send>(last_[0]).message);
   EXPECT_GT(refused.retry_after, absl::ZeroDuration());
   EXPECT_EQ(refused.retry_after, OutcomeOf(refused).retry_after);
 }
@@ -383,12 +384,12 @@ TEST_F(ReceiverTest, ARefusalCarriesTheHintToComeBack) {
 TEST_F(ReceiverTest, ACommitThatIsNotTakenNamesItsCause) {
   const auto cause_of_answer = [this](const Commit& commit) {
     From(kAnn, commit);
-    return std::get<Committed>(std::get<Receiver::Send>(last_[0]).message).cause;
+    return std::get<Committed>(std::get<ReceiverMachine::Send>(last_[0]).message).cause;
   };
   EXPECT_EQ(cause_of_answer(Commit{Key(1), 2, {}, 0}), Cause::kUnknownAttempt);
   Reserving(kAnn, 1, 2);
   const Commit commit = CommitOf(LastGrant());
-  On(Receiver::Close{Key(1)});
+  On(ReceiverMachine::Close{Key(1)});
   EXPECT_EQ(cause_of_answer(commit), Cause::kRevoked);
 }
 

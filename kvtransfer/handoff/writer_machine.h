@@ -1,19 +1,19 @@
-// The writer's side of one handoff: a worker hands the KV pages of a sequence to a decode worker.
+// A WriterMachine is the protocol of one handoff: a worker hands the KV pages of a sequence to a decode worker.
 //
-// A pure state machine and a value: no clock, no thread, no I/O. The caller feeds events and carries out the actions
-// that come back, in their order. All transitions are in transitions.def:
+// A pure state machine and a value: no clock, no thread, no I/O. The caller feeds events and carries out the returned
+// actions in their order. All transitions are in transitions.def:
 //
-//   reserving, queued   Reserve was sent; we wait for Granted
-//   granted             pages are put
-//   flushing            everything was put, or nothing more will be; the fence leaves when all has landed
-//   flushed             all has landed, asked for ahead of Commit: the sequence went on meanwhile
-//   committing          Commit was the fence; we wait for Committed
+//   reserving, queued   Reserve was sent; the writer waits for Granted
+//   granted             the writer puts pages
+//   flushing            no put follows; the fence or the report leaves when all puts have landed
+//   flushed             all puts have landed ahead of Commit, while the sequence went on
+//   committing          Commit was the fence; the writer waits for Committed
 //
-// Two rules carry invariant I1. A fence (Commit, Aborted) leaves only when nothing was put or the flush is complete; a
-// flush that failed proves nothing about the receiver's memory, so that the connection is given up instead of a fence
-// sent. And pages of ours are released (Fail, Release, Finish) only when no put reads them any more.
+// Two rules carry invariant I1. A fence (Commit, Aborted) leaves only when nothing was put or the flush is complete. A
+// failed flush proves nothing about the receiver's memory: the writer then disconnects and sends no fence. Source pages
+// are released (Fail, Release, Finish) only when no put reads them any more.
 //
-// A handoff that has ended may be forgotten. AnswerToUnknown then speaks for it: a Granted that crossed our withdrawal.
+// The caller may forget an ended handoff. AnswerToUnknown then answers a Granted that crossed the withdrawal.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +33,13 @@
 namespace baton::handoff {
 
 struct WriterConfig {
-  const KvLayout* layout = nullptr;  // outlives the Writer
-  uint32_t peer_pages_total = 0;     // page ids of a grant are below it
+  const KvLayout* layout = nullptr;  // outlives the machine
+  uint32_t peer_pages_total = 0;     // bound of the page ids in a grant
 
   bool operator==(const WriterConfig&) const = default;
 };
 
-class Writer {
+class WriterMachine {
  public:
   // Events. Start is first and comes once.
   struct Start {};
@@ -49,18 +49,18 @@ class Writer {
     int first_page = 0;
     std::vector<PageId> sources;
   };
-  struct FlushPuts {};     // everything was put, the sequence is not at rest yet
-  struct CommitSequence {  // everything was put, and perhaps flushed
+  struct FlushPuts {};     // all pages were put; the sequence still decodes
+  struct CommitSequence {  // all pages were put, perhaps also flushed
     std::vector<TokenId> output;
   };
   struct Abort {
     Cause cause = Cause::kCancelled;
   };
   struct FlushDone {};
-  struct FlushFailed {  // local memory is no longer read, but not everything has landed
+  struct FlushFailed {  // no put reads local memory any more, but some puts have not landed
     absl::Status status;
   };
-  struct PeerGivenUp {  // a flush that is under way will still be done or fail
+  struct PeerGivenUp {  // a pending flush will still be done or fail
     absl::Status why;
   };
   struct PeerRevoked {
@@ -73,17 +73,17 @@ class Writer {
   struct Send {
     Message message;
   };
-  struct Put {  // sources[i] of ours to destinations[i] of the peer's
+  struct Put {  // from local page sources[i] to the peer's page destinations[i]
     int layer = 0;
     std::vector<PageId> sources;
     std::vector<PageId> destinations;
   };
   struct Flush {};
-  struct Disconnect {};  // give the connection up: the peer's side then revokes us
+  struct Disconnect {};  // the peer then revokes this worker
   struct ReportQueued {};
   struct ReportGranted {};
   struct ReportFlushed {};
-  // One of these three is the last action of a handoff: our pages are ours alone again.
+  // One of these three is the last action of a handoff: no put reads local pages any more.
   struct Finish {};  // the receiver owns the sequence
   struct Fail {
     Outcome why;
@@ -95,20 +95,21 @@ class Writer {
   enum class State : uint8_t { kNew, kReserving, kQueued, kGranted, kFlushing, kFlushed, kCommitting, kEnded };
 
   // `reservation.tokens` is positive.
-  Writer(const WriterConfig& config, Reserve reservation) : config_(config), reservation_(std::move(reservation)) {}
+  WriterMachine(const WriterConfig& config, Reserve reservation)
+      : config_(config), reservation_(std::move(reservation)) {}
 
   std::vector<Action> On(const Event& event);
 
-  // The answer, if any, to a message about a handoff that has ended or never was.
+  // Returns the answer, if any, to a message about a handoff that has ended or never began.
   static std::optional<Message> AnswerToUnknown(const Message& message);
 
   const AttemptKey& key() const { return reservation_.key; }
   State state() const { return state_; }
   bool ended() const { return state_ == State::kEnded; }
 
-  bool operator==(const Writer&) const = default;
+  bool operator==(const WriterMachine&) const = default;
   template <typename H>
-  friend H AbslHashValue(H h, const Writer& w) {
+  friend H AbslHashValue(H h, const WriterMachine& w) {
     return H::combine(std::move(h), w.reservation_.key, w.state_, w.pages_, w.wanted_, w.tags_, w.output_, w.next_,
                       w.abort_cause_, w.lost_, w.aborted_);
   }
@@ -119,13 +120,13 @@ class Writer {
 
   bool Waiting() const { return state_ == State::kReserving || state_ == State::kQueued; }
   absl::Status CheckGrant(const Granted& granted) const;
-  // For as long as puts of ours may be under way, nothing ends. The fence then says `cause`.
+  // Flushes the puts; the fence is then an Aborted with `cause`. Does nothing unless granted or flushing.
   void FlushAndAbort(Cause cause, Actions* out);
   void StartFlush(AfterFlush next, Actions* out);
   void StartFlush(Cause cause, Actions* out);
   void SendCommit(Actions* out);
   void End(Action last, Actions* out);
-  // Why we gave the handoff up without an Abort.
+  // Returns why the writer ended the handoff without an Abort of its worker.
   Outcome WhyAborted() const;
   // Ends with Release after an Abort, else with Fail.
   void EndUnfinished(Outcome why, Actions* out);
@@ -152,7 +153,7 @@ class Writer {
   State state_ = State::kNew;
   std::vector<PageId> pages_;  // granted
   std::vector<int> wanted_;
-  uint64_t tags_ = 0;  // sum of BlockTag over what was put
+  uint64_t tags_ = 0;  // sum of BlockTag over the put blocks
   std::vector<TokenId> output_;
   AfterFlush next_ = AfterFlush::kCommit;  // while flushing
   Cause abort_cause_ = Cause::kCancelled;  // of kAborted

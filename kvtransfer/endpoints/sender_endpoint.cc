@@ -1,7 +1,7 @@
-// The side that hands over: one handoff::Writer per handoff, one connection per decode worker.
+// The side that hands over: one handoff::WriterMachine per handoff, one connection per decode worker.
 //
-// One mutex guards all state. The endpoint gives messages to the transport under the mutex, so that they leave in the
-// order of the machines. Callbacks run without the mutex, because a callback may call the endpoint.
+// `mutex_` guards all state. The endpoint sends messages under the mutex, so that messages leave in the machines'
+// order. Callbacks run without the mutex, because a callback may call the endpoint.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -28,13 +28,13 @@
 #include "kvtransfer/endpoints/peer_log.h"
 #include "kvtransfer/endpoints/put_pieces.h"
 #include "kvtransfer/handoff/seen_attempts.h"
-#include "kvtransfer/handoff/writer.h"
+#include "kvtransfer/handoff/writer_machine.h"
 #include "kvtransfer/wire/codec.h"
 
 namespace baton {
 namespace {
 
-using handoff::Writer;
+using Machine = handoff::WriterMachine;
 
 class SenderEndpoint final : public HandoffSender, public TransportEvents {
  public:
@@ -63,7 +63,7 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
   using TargetKey = std::tuple<std::string, uint64_t, std::string>;  // worker_id, epoch, address
   using Callbacks = std::vector<std::function<void()>>;
 
-  // A connection to one target. Erased when the target is lost or given up; its handoffs keep the peer.
+  // A connection to one target. Erased when the target is lost or given up; the handoffs keep the PeerId.
   struct Connection {
     enum class State : uint8_t { kConnecting, kGreeting, kReady };
     State state = State::kConnecting;
@@ -77,8 +77,8 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
     TargetKey target;
     handoff::Reserve reservation;
     Events events;
-    std::optional<Writer> writer;  // once the connection is ready
-    PeerId peer{};                 // of the writer
+    std::optional<Machine> writer;  // once the connection is ready
+    PeerId peer{};                  // of the writer
     uint32_t peer_pages_total = 0;
     Callbacks released;  // once aborted
     SteadyTime first_put = SteadyTime::InfiniteFuture();
@@ -87,14 +87,14 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
   };
   using Handoffs = absl::flat_hash_map<AttemptKey, std::unique_ptr<Handoff>>;
 
-  // Why the handoff cannot begin, if so.
+  // Returns why the handoff cannot begin; nullopt if the handoff can.
   std::optional<Outcome> Admit(const handoff::Reserve& reservation, const TargetKey& target)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Connect(const TargetKey& target) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnConnected(const TargetKey& target, const absl::StatusOr<PeerId>& peer);
   void OnWelcome(Connections::iterator it, const handoff::Welcome& welcome, Callbacks* callbacks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // FAILED_PRECONDITION if the two do not fit together, UNAVAILABLE if another worker answers.
+  // FAILED_PRECONDITION: the workers do not fit. UNAVAILABLE: another worker answers.
   absl::Status CheckWelcome(const TargetKey& target, const handoff::Welcome& welcome) const;
   void OnFlushed(const AttemptKey& key, const absl::Status& status);
   Connections::iterator FindConnection(PeerId peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -104,13 +104,13 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
                       Cause cause = Cause::kPeerLost) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Feeds the machine of `key` and carries out its actions. Erases a handoff that has ended.
-  void Tell(const AttemptKey& key, const Writer::Event& event, Callbacks* callbacks)
+  void Tell(const AttemptKey& key, const Machine::Event& event, Callbacks* callbacks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TellAllOf(PeerId peer, const Writer::Event& event, Callbacks* callbacks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TellAndRun(const AttemptKey& key, const Writer::Event& event);
-  void Carry(Handoff& handoff, const Writer::Action& action, Callbacks* callbacks)
+  void TellAllOf(PeerId peer, const Machine::Event& event, Callbacks* callbacks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellAndRun(const AttemptKey& key, const Machine::Event& event);
+  void Carry(Handoff& handoff, const Machine::Action& action, Callbacks* callbacks)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Put(Handoff& handoff, const Writer::Put& put) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Put(Handoff& handoff, const Machine::Put& put) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   HandoffStats Stats(const Handoff& handoff) const;
 
   static void Run(const Callbacks& callbacks) {
@@ -146,8 +146,8 @@ void SenderEndpoint::Reserve(const AttemptKey& key, const HandoffTarget& target,
   if (it == connections_.end()) {
     Connect(target_key);
   } else if (it->second.state == Connection::State::kReady) {
-    Callbacks none;  // a start has no callbacks
-    Tell(key, Writer::Start{}, &none);
+    Callbacks none;  // Start has no callbacks
+    Tell(key, Machine::Start{}, &none);
   }
 }
 
@@ -155,7 +155,7 @@ std::optional<Outcome> SenderEndpoint::Admit(const handoff::Reserve& reservation
   if (reservation.tokens < 1) {
     return Outcome(Cause::kInternal, absl::StrCat(reservation.tokens, " tokens to hand over, expected at least 1"));
   }
-  // The transport would give up a peer for a message that is too long, and with the peer all its handoffs.
+  // A transport gives up the peer of a message that is too long, and with the peer all of the peer's handoffs.
   const size_t bytes = handoff::Encode(reservation).size();
   if (const size_t limit = transport_->max_message_bytes(); bytes > limit) {
     return Outcome(Cause::kTooLarge, absl::StrCat("the reservation of ", reservation.tokens, " tokens, with ",
@@ -163,8 +163,8 @@ std::optional<Outcome> SenderEndpoint::Admit(const handoff::Reserve& reservation
                                                   " bytes long, the limit is ", limit));
   }
   if (!seen_.Admit(reservation.key)) {
-    return Outcome(Cause::kRevoked,
-                   absl::StrCat("attempt ", reservation.key.ToString(), " or a later one was handed over before"));
+    return Outcome(Cause::kRevoked, absl::StrCat("attempt ", reservation.key.ToString(),
+                                                 " or a later attempt of the request was handed over before"));
   }
   const auto it = connections_.find(target);
   if (it != connections_.end() && it->second.silent) {
@@ -174,10 +174,10 @@ std::optional<Outcome> SenderEndpoint::Admit(const handoff::Reserve& reservation
 }
 
 void SenderEndpoint::PutLayer(const AttemptKey& key, int layer, int first_page, std::span<const PageId> pages) {
-  TellAndRun(key, Writer::PutLayer{layer, first_page, {pages.begin(), pages.end()}});
+  TellAndRun(key, Machine::PutLayer{layer, first_page, {pages.begin(), pages.end()}});
 }
 
-void SenderEndpoint::Flush(const AttemptKey& key) { TellAndRun(key, Writer::FlushPuts{}); }
+void SenderEndpoint::Flush(const AttemptKey& key) { TellAndRun(key, Machine::FlushPuts{}); }
 
 void SenderEndpoint::Commit(const AttemptKey& key, std::vector<TokenId> output) {
   Callbacks callbacks;
@@ -186,7 +186,7 @@ void SenderEndpoint::Commit(const AttemptKey& key, std::vector<TokenId> output) 
     const auto it = handoffs_.find(key);
     if (it == handoffs_.end()) return;
     it->second->commit_asked = SteadyTime::Now();
-    Tell(key, Writer::CommitSequence{std::move(output)}, &callbacks);
+    Tell(key, Machine::CommitSequence{std::move(output)}, &callbacks);
   }
   Run(callbacks);
 }
@@ -202,7 +202,7 @@ void SenderEndpoint::Abort(const AttemptKey& key, bool finished, std::function<v
       callbacks.push_back(std::move(released));
     } else {
       it->second->released.push_back(std::move(released));
-      Tell(key, Writer::Abort{finished ? Cause::kFinished : Cause::kCancelled}, &callbacks);
+      Tell(key, Machine::Abort{finished ? Cause::kFinished : Cause::kCancelled}, &callbacks);
     }
   }
   Run(callbacks);
@@ -255,7 +255,7 @@ void SenderEndpoint::OnWelcome(Connections::iterator it, const handoff::Welcome&
   for (const auto& [key, handoff] : handoffs_) {
     if (!handoff->writer && handoff->target == it->first) waiting.push_back(key);
   }
-  for (const AttemptKey& key : waiting) Tell(key, Writer::Start{}, callbacks);
+  for (const AttemptKey& key : waiting) Tell(key, Machine::Start{}, callbacks);
 }
 
 absl::Status SenderEndpoint::CheckWelcome(const TargetKey& target, const handoff::Welcome& welcome) const {
@@ -265,7 +265,7 @@ absl::Status SenderEndpoint::CheckWelcome(const TargetKey& target, const handoff
   BATON_RETURN_IF_ERROR(handoff::CheckPair(self_, welcome.self));
   if (welcome.self.worker_id != std::get<0>(target) || welcome.self.epoch != std::get<1>(target)) {
     return absl::UnavailableError(
-        absl::StrCat("at its address answers worker ", welcome.self.worker_id, ", epoch ", welcome.self.epoch));
+        absl::StrCat("worker ", welcome.self.worker_id, ", epoch ", welcome.self.epoch, " answers at this address"));
   }
   return absl::OkStatus();
 }
@@ -314,7 +314,7 @@ void SenderEndpoint::OnMessage(PeerId peer, std::string_view bytes) {
       const auto handoff = handoffs_.find(key);
       if (handoff != handoffs_.end() && handoff->second->writer && handoff->second->peer == peer) {
         Tell(key, *message, &callbacks);
-      } else if (std::optional<handoff::Message> answer = Writer::AnswerToUnknown(*message)) {
+      } else if (std::optional<handoff::Message> answer = Machine::AnswerToUnknown(*message)) {
         transport_->Send(peer, handoff::Encode(*answer));
       }
     } else {
@@ -337,13 +337,13 @@ void SenderEndpoint::OnPeerState(PeerId peer, PeerState state, const absl::Statu
         callbacks.push_back([worker = std::get<0>(it->first), state, why] { LogPeerState(worker, state, why); });
       }
     }
-    if (state == PeerState::kGivenUp) TellAllOf(peer, Writer::PeerGivenUp{why}, &callbacks);
-    if (state == PeerState::kRevoked) TellAllOf(peer, Writer::PeerRevoked{why}, &callbacks);
+    if (state == PeerState::kGivenUp) TellAllOf(peer, Machine::PeerGivenUp{why}, &callbacks);
+    if (state == PeerState::kRevoked) TellAllOf(peer, Machine::PeerRevoked{why}, &callbacks);
   }
   Run(callbacks);
 }
 
-void SenderEndpoint::TellAllOf(PeerId peer, const Writer::Event& event, Callbacks* callbacks) {
+void SenderEndpoint::TellAllOf(PeerId peer, const Machine::Event& event, Callbacks* callbacks) {
   std::vector<AttemptKey> keys;
   for (const auto& [key, handoff] : handoffs_) {
     if (handoff->writer && handoff->peer == peer) keys.push_back(key);
@@ -353,13 +353,13 @@ void SenderEndpoint::TellAllOf(PeerId peer, const Writer::Event& event, Callback
 
 void SenderEndpoint::OnFlushed(const AttemptKey& key, const absl::Status& status) {
   if (status.ok()) {
-    TellAndRun(key, Writer::FlushDone{});
+    TellAndRun(key, Machine::FlushDone{});
   } else {
-    TellAndRun(key, Writer::FlushFailed{status});
+    TellAndRun(key, Machine::FlushFailed{status});
   }
 }
 
-void SenderEndpoint::TellAndRun(const AttemptKey& key, const Writer::Event& event) {
+void SenderEndpoint::TellAndRun(const AttemptKey& key, const Machine::Event& event) {
   Callbacks callbacks;
   {
     MutexLock lock(mutex_);
@@ -368,11 +368,11 @@ void SenderEndpoint::TellAndRun(const AttemptKey& key, const Writer::Event& even
   Run(callbacks);
 }
 
-void SenderEndpoint::Tell(const AttemptKey& key, const Writer::Event& event, Callbacks* callbacks) {
+void SenderEndpoint::Tell(const AttemptKey& key, const Machine::Event& event, Callbacks* callbacks) {
   const auto it = handoffs_.find(key);
   if (it == handoffs_.end()) return;
   Handoff& handoff = *it->second;
-  if (std::holds_alternative<Writer::Start>(event)) {
+  if (std::holds_alternative<Machine::Start>(event)) {
     const Connection& connection = connections_.at(handoff.target);
     handoff.peer = connection.peer;
     handoff.peer_pages_total = connection.peer_pages_total;
@@ -381,39 +381,39 @@ void SenderEndpoint::Tell(const AttemptKey& key, const Writer::Event& event, Cal
         std::move(handoff.reservation));
   }
   if (!handoff.writer) return;
-  for (const Writer::Action& action : handoff.writer->On(event)) Carry(handoff, action, callbacks);
+  for (const Machine::Action& action : handoff.writer->On(event)) Carry(handoff, action, callbacks);
   if (handoff.writer->ended()) handoffs_.erase(key);
 }
 
-void SenderEndpoint::Carry(Handoff& handoff, const Writer::Action& action, Callbacks* callbacks) {
-  if (const auto* send = std::get_if<Writer::Send>(&action)) {
+void SenderEndpoint::Carry(Handoff& handoff, const Machine::Action& action, Callbacks* callbacks) {
+  if (const auto* send = std::get_if<Machine::Send>(&action)) {
     transport_->Send(handoff.peer, handoff::Encode(send->message));
-  } else if (const auto* put = std::get_if<Writer::Put>(&action)) {
+  } else if (const auto* put = std::get_if<Machine::Put>(&action)) {
     Put(handoff, *put);
-  } else if (std::holds_alternative<Writer::Flush>(action)) {
+  } else if (std::holds_alternative<Machine::Flush>(action)) {
     const AttemptKey key = handoff.writer->key();
     transport_->Flush(handoff.peer, handoff::StreamOf(key),
                       [this, key](const absl::Status& status) { OnFlushed(key, status); });
-  } else if (std::holds_alternative<Writer::Disconnect>(action)) {
+  } else if (std::holds_alternative<Machine::Disconnect>(action)) {
     if (const auto it = FindConnection(handoff.peer); it != connections_.end()) {
       DropConnection(it, PeerState::kGivenUp, absl::UnavailableError("a flush failed"), callbacks);
     }
-  } else if (std::holds_alternative<Writer::ReportQueued>(action)) {
+  } else if (std::holds_alternative<Machine::ReportQueued>(action)) {
     callbacks->push_back(handoff.events.on_queued);
-  } else if (std::holds_alternative<Writer::ReportGranted>(action)) {
+  } else if (std::holds_alternative<Machine::ReportGranted>(action)) {
     callbacks->push_back(handoff.events.on_granted);
-  } else if (std::holds_alternative<Writer::ReportFlushed>(action)) {
+  } else if (std::holds_alternative<Machine::ReportFlushed>(action)) {
     callbacks->push_back(handoff.events.on_flushed);
-  } else if (std::holds_alternative<Writer::Finish>(action)) {
+  } else if (std::holds_alternative<Machine::Finish>(action)) {
     callbacks->push_back([done = std::move(handoff.events.on_done), stats = Stats(handoff)] { done(stats); });
-  } else if (const auto* fail = std::get_if<Writer::Fail>(&action)) {
+  } else if (const auto* fail = std::get_if<Machine::Fail>(&action)) {
     callbacks->push_back([failed = std::move(handoff.events.on_failed), why = fail->why] { failed(why); });
-  } else if (std::holds_alternative<Writer::Release>(action)) {
+  } else if (std::holds_alternative<Machine::Release>(action)) {
     for (auto& released : handoff.released) callbacks->push_back(std::move(released));
   }
 }
 
-void SenderEndpoint::Put(Handoff& handoff, const Writer::Put& put) {
+void SenderEndpoint::Put(Handoff& handoff, const Machine::Put& put) {
   handoff.first_put = std::min(handoff.first_put, SteadyTime::Now());
   const KvLayout& layout = pool_->layout();
   handoff.bytes += put.sources.size() * layout.block(layout.place(put.layer).group).bytes();

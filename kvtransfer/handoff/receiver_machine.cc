@@ -1,4 +1,4 @@
-#include "kvtransfer/handoff/receiver.h"
+#include "kvtransfer/handoff/receiver_machine.h"
 
 #include <algorithm>
 #include <cassert>
@@ -15,7 +15,7 @@ Outcome WriterLost(const absl::Status& why) {
 
 }  // namespace
 
-absl::Status Receiver::Open(const AttemptKey& key, absl::Time arrival) {
+absl::Status ReceiverMachine::Open(const AttemptKey& key, absl::Time arrival) {
   if (attempts_.contains(key)) {
     return absl::AlreadyExistsError(absl::StrCat("attempt ", key.ToString(), " is open"));
   }
@@ -24,20 +24,21 @@ absl::Status Receiver::Open(const AttemptKey& key, absl::Time arrival) {
     return absl::ResourceExhaustedError(absl::StrCat(attempts_.size(), " attempts are open, the limit"));
   }
   if (!seen_.Admit(key)) {
-    return absl::FailedPreconditionError(absl::StrCat("attempt ", key.ToString(), " or a later one was open before"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("attempt ", key.ToString(), " or a later attempt of the request was open before"));
   }
   attempts_[key].arrival = arrival;
   return absl::OkStatus();
 }
 
-std::vector<Receiver::Action> Receiver::On(const Event& event, Admission& admission) {
+std::vector<ReceiverMachine::Action> ReceiverMachine::On(const Event& event, Admission& admission) {
   Actions out;
   std::visit([&](const auto& e) { Handle(e, admission, &out); }, event);
   CarryOutDecisions(admission, &out);
   return out;
 }
 
-void Receiver::Handle(const Close& close, Admission& admission, Actions* out) {
+void ReceiverMachine::Handle(const Close& close, Admission& admission, Actions* out) {
   const auto it = attempts_.find(close.key);
   if (it == attempts_.end()) return;
   switch (it->second.state) {
@@ -58,7 +59,7 @@ void Receiver::Handle(const Close& close, Admission& admission, Actions* out) {
   }
 }
 
-void Receiver::Handle(const From& from, Admission& admission, Actions* out) {
+void ReceiverMachine::Handle(const From& from, Admission& admission, Actions* out) {
   if (!silent_.contains(from.peer)) return;
   SetSilent(from.peer, false, admission);  // a message is a sign of life
   std::visit(
@@ -69,9 +70,9 @@ void Receiver::Handle(const From& from, Admission& admission, Actions* out) {
       from.message);
 }
 
-void Receiver::Handle(const PeerUp& up, Admission&, Actions*) { silent_.try_emplace(up.peer, false); }
+void ReceiverMachine::Handle(const PeerUp& up, Admission&, Actions*) { silent_.try_emplace(up.peer, false); }
 
-void Receiver::Handle(const PeerChanged& changed, Admission& admission, Actions* out) {
+void ReceiverMachine::Handle(const PeerChanged& changed, Admission& admission, Actions* out) {
   if (!silent_.contains(changed.peer)) return;
   if (changed.state == PeerState::kRevoked) {
     ForgetPeer(changed.peer, changed.why, admission, out);
@@ -81,7 +82,7 @@ void Receiver::Handle(const PeerChanged& changed, Admission& admission, Actions*
   }
 }
 
-void Receiver::Receive(PeerId peer, const Reserve& reserve, Admission& admission, Actions* out) {
+void ReceiverMachine::Receive(PeerId peer, const Reserve& reserve, Admission& admission, Actions* out) {
   const auto it = attempts_.find(reserve.key);
   if (it != attempts_.end() && it->second.state != State::kOpen && it->second.peer == peer)
     return;  // a repeated Reserve
@@ -97,8 +98,8 @@ void Receiver::Receive(PeerId peer, const Reserve& reserve, Admission& admission
   const int64_t needed = PagesNeeded(reserve.tokens);
   if (needed > int64_t{config_.pages_total}) {
     return Refuse(it,
-                  Outcome(Cause::kTooLarge, absl::StrCat(reserve.tokens, " tokens need ", needed, " pages, there are ",
-                                                         config_.pages_total)),
+                  Outcome(Cause::kTooLarge, absl::StrCat(reserve.tokens, " tokens need ", needed,
+                                                         " pages, the pool has ", config_.pages_total)),
                   admission, out);
   }
   std::vector<PageHash> names = reserve.page_hashes;
@@ -112,7 +113,7 @@ void Receiver::Receive(PeerId peer, const Reserve& reserve, Admission& admission
   if (state(reserve.key) == State::kQueued) out->emplace_back(Send{peer, Queued{reserve.key}});
 }
 
-void Receiver::Receive(PeerId peer, const CancelReserve& cancel, Admission& admission, Actions* out) {
+void ReceiverMachine::Receive(PeerId peer, const CancelReserve& cancel, Admission& admission, Actions* out) {
   const auto it = FindReserved(cancel.key, peer);
   // If a grant crossed this message, the writer answers the grant with Aborted, which is a fence.
   if (it == attempts_.end() || it->second.state != State::kQueued) return;
@@ -120,7 +121,7 @@ void Receiver::Receive(PeerId peer, const CancelReserve& cancel, Admission& admi
   out->emplace_back(Failed{cancel.key, Outcome(Cause::kCancelled, "the writer withdrew its reservation")});
 }
 
-void Receiver::Receive(PeerId peer, const Commit& commit, Admission& admission, Actions* out) {
+void ReceiverMachine::Receive(PeerId peer, const Commit& commit, Admission& admission, Actions* out) {
   const auto it = FindReserved(commit.key, peer);
   if (it == attempts_.end() || !Holds(it->second)) {
     out->emplace_back(Send{peer, Committed{commit.key, "nothing is granted", Cause::kUnknownAttempt}});
@@ -143,7 +144,7 @@ void Receiver::Receive(PeerId peer, const Commit& commit, Admission& admission, 
   if (!revoking) out->emplace_back(Failed{commit.key, Outcome(Cause::kInternal, Fault::kPair, error)});
 }
 
-void Receiver::Receive(PeerId peer, const Aborted& aborted, Admission& admission, Actions* out) {
+void ReceiverMachine::Receive(PeerId peer, const Aborted& aborted, Admission& admission, Actions* out) {
   const auto it = FindReserved(aborted.key, peer);
   if (it == attempts_.end() || it->second.state == State::kReceived) return;
   const bool revoking = it->second.state == State::kRevoking;
@@ -157,9 +158,9 @@ void Receiver::Receive(PeerId peer, const Aborted& aborted, Admission& admission
   }
 }
 
-std::string Receiver::CommitError(const Attempt& attempt, const Commit& commit) const {
+std::string ReceiverMachine::CommitError(const Attempt& attempt, const Commit& commit) const {
   if (commit.tokens != attempt.tokens) {
-    return absl::StrCat("Commit.tokens is ", commit.tokens, ", reserved were ", attempt.tokens);
+    return absl::StrCat("Commit.tokens is ", commit.tokens, ", the reservation is for ", attempt.tokens);
   }
   const std::span<const PageId> wanted = WantedPages(attempt);
   const KvLayout& layout = *config_.layout;
@@ -170,18 +171,18 @@ std::string Receiver::CommitError(const Attempt& attempt, const Commit& commit) 
     }
   }
   if (commit.tag != CommitTag(commit.key, commit.tokens, sum)) {
-    return "Commit.tag does not fit the grant: not every page was put, or not where it belongs";
+    return "Commit.tag does not fit the grant: a page was not put, or was put in the wrong place";
   }
   return "";
 }
 
-Receiver::Attempts::iterator Receiver::FindReserved(const AttemptKey& key, PeerId peer) {
+ReceiverMachine::Attempts::iterator ReceiverMachine::FindReserved(const AttemptKey& key, PeerId peer) {
   const auto it = attempts_.find(key);
   if (it == attempts_.end() || it->second.state == State::kOpen || it->second.peer != peer) return attempts_.end();
   return it;
 }
 
-Receiver::Attempts::iterator Receiver::Erase(Attempts::iterator it, Admission& admission) {
+ReceiverMachine::Attempts::iterator ReceiverMachine::Erase(Attempts::iterator it, Admission& admission) {
   const State state = it->second.state;
   if (state == State::kQueued) admission.Withdraw(it->first);
   if (state == State::kGranted || state == State::kReceived) admission.Leave(it->first);
@@ -189,14 +190,14 @@ Receiver::Attempts::iterator Receiver::Erase(Attempts::iterator it, Admission& a
   return attempts_.erase(it);
 }
 
-void Receiver::Refuse(Attempts::iterator it, Outcome why, Admission& admission, Actions* out) {
+void ReceiverMachine::Refuse(Attempts::iterator it, Outcome why, Admission& admission, Actions* out) {
   const AttemptKey key = it->first;
   out->emplace_back(Send{it->second.peer, Refused{key, why.cause, why.detail, why.retry_after}});
   Erase(it, admission);
   out->emplace_back(Failed{key, std::move(why)});
 }
 
-void Receiver::SetSilent(PeerId peer, bool silent, Admission& admission) {
+void ReceiverMachine::SetSilent(PeerId peer, bool silent, Admission& admission) {
   bool& is_silent = silent_.at(peer);
   if (is_silent == silent) return;
   is_silent = silent;
@@ -207,7 +208,7 @@ void Receiver::SetSilent(PeerId peer, bool silent, Admission& admission) {
   }
 }
 
-void Receiver::GiveUp(PeerId peer, const absl::Status& why, Admission& admission, Actions* out) {
+void ReceiverMachine::GiveUp(PeerId peer, const absl::Status& why, Admission& admission, Actions* out) {
   for (auto it = attempts_.begin(); it != attempts_.end();) {
     const auto current = it++;
     Attempt& attempt = current->second;
@@ -221,7 +222,7 @@ void Receiver::GiveUp(PeerId peer, const absl::Status& why, Admission& admission
   }
 }
 
-void Receiver::ForgetPeer(PeerId peer, const absl::Status& why, Admission& admission, Actions* out) {
+void ReceiverMachine::ForgetPeer(PeerId peer, const absl::Status& why, Admission& admission, Actions* out) {
   SetSilent(peer, false, admission);
   silent_.erase(peer);
   for (auto it = attempts_.begin(); it != attempts_.end();) {
@@ -238,7 +239,7 @@ void Receiver::ForgetPeer(PeerId peer, const absl::Status& why, Admission& admis
   }
 }
 
-void Receiver::CarryOutDecisions(Admission& admission, Actions* out) {
+void ReceiverMachine::CarryOutDecisions(Admission& admission, Actions* out) {
   for (Admission::Decision& decision : admission.TakeDecisions()) {
     const auto it = attempts_.find(decision.key);
     assert(it != attempts_.end() && it->second.state == State::kQueued);
@@ -250,7 +251,7 @@ void Receiver::CarryOutDecisions(Admission& admission, Actions* out) {
   }
 }
 
-void Receiver::Grant(Attempts::iterator it, GrantedPages granted, Admission& admission, Actions* out) {
+void ReceiverMachine::Grant(Attempts::iterator it, GrantedPages granted, Admission& admission, Actions* out) {
   Attempt& attempt = it->second;
   attempt.state = State::kGranted;
   streams_[StreamOf(it->first)] = it->first;
@@ -266,7 +267,7 @@ void Receiver::Grant(Attempts::iterator it, GrantedPages granted, Admission& adm
   out->emplace_back(Send{attempt.peer, std::move(message)});
 }
 
-void Receiver::StartRevoking(Attempts::iterator it, Admission& admission) {
+void ReceiverMachine::StartRevoking(Attempts::iterator it, Admission& admission) {
   GrantedPages& granted = it->second.granted;
   const auto own = granted.pages.begin() + granted.cached;
   admission.Release(std::span(granted.pages.begin(), own));
@@ -276,12 +277,12 @@ void Receiver::StartRevoking(Attempts::iterator it, Admission& admission) {
   admission.Leave(it->first);
 }
 
-bool Receiver::Silent(PeerId peer) const {
+bool ReceiverMachine::Silent(PeerId peer) const {
   const auto it = silent_.find(peer);
   return it != silent_.end() && it->second;
 }
 
-bool Receiver::MayWrite(PeerId peer, StreamId stream, uint32_t first, uint32_t count) const {
+bool ReceiverMachine::MayWrite(PeerId peer, StreamId stream, uint32_t first, uint32_t count) const {
   const auto of_stream = streams_.find(stream);
   if (of_stream == streams_.end()) return false;
   const Attempt& attempt = attempts_.at(of_stream->second);
@@ -293,7 +294,7 @@ bool Receiver::MayWrite(PeerId peer, StreamId stream, uint32_t first, uint32_t c
   return uint64_t(end - begin) == count;
 }
 
-Receiver::Counts Receiver::counts() const {
+ReceiverMachine::Counts ReceiverMachine::counts() const {
   Counts counts;
   for (const auto& [key, attempt] : attempts_) {
     switch (attempt.state) {
@@ -317,7 +318,7 @@ Receiver::Counts Receiver::counts() const {
   return counts;
 }
 
-std::optional<Receiver::State> Receiver::state(const AttemptKey& key) const {
+std::optional<ReceiverMachine::State> ReceiverMachine::state(const AttemptKey& key) const {
   const auto it = attempts_.find(key);
   if (it == attempts_.end()) return std::nullopt;
   return it->second.state;

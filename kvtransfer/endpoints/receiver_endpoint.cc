@@ -1,10 +1,9 @@
-// The decode side: feeds handoff::Receiver with events of the transport and the worker, and carries out its actions.
+// The decode side: feeds a handoff::ReceiverMachine with events of the transport and the worker, and carries out the
+// machine's actions.
 //
-// One mutex guards all state. The endpoint sends messages under the mutex, so that they leave in the machine's order.
-// It runs callbacks and gives pages back without the mutex, because both may call the endpoint. Lock order: this mutex,
-// the capacity's lock, the pool's lock.
-#include "kvtransfer/handoff/receiver.h"
-
+// `mutex_` guards all state. The endpoint sends messages under the mutex, so that messages leave in the machine's
+// order. Callbacks run and pages are released without the mutex, because both may call the endpoint. Lock order: this
+// mutex, the capacity's lock, the pool's lock.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -24,6 +23,7 @@
 #include "kvtransfer/endpoints/endpoints.h"
 #include "kvtransfer/endpoints/make_endpoint.h"
 #include "kvtransfer/endpoints/peer_log.h"
+#include "kvtransfer/handoff/receiver_machine.h"
 #include "kvtransfer/wire/codec.h"
 
 namespace baton {
@@ -63,7 +63,6 @@ class PoolPages final : public handoff::Admission {
     for (PageId page : pages) held_.at(page).front().SetQuarantined(quarantined);
   }
 
-  // Passes the pages on to the caller.
   std::vector<PageRef> Take(std::span<const PageId> pages) {
     std::vector<PageRef> refs;
     for (PageId page : pages) {
@@ -75,7 +74,7 @@ class PoolPages final : public handoff::Admission {
     return refs;
   }
 
-  // Returns the pages released since the last call. Destroy them without locks.
+  // Returns the pages released since the last call. The caller destroys the PageRefs without locks.
   std::vector<PageRef> TakeReleased() { return std::exchange(released_, {}); }
   std::vector<PageRef> TakeAll() {
     for (auto& [id, refs] : held_) {
@@ -124,7 +123,7 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
   }
 
   ~ReceiverEndpoint() override {
-    // Destroys the pages after the lock and before the members: a page that is given back may call Poke.
+    // Destroys the pages after the lock and before the members: the release of a page may call Poke.
     std::vector<PageRef> pages;
     MutexLock lock(mutex_);
     stopped_ = true;
@@ -136,13 +135,13 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
     return machine_.Open(key, arrival);
   }
 
-  void CloseAttempt(const AttemptKey& key) override { Apply(handoff::Receiver::Close{key}); }
-  void Poke() override { Apply(handoff::Receiver::Decided{}); }
-  void StartDraining() override { Apply(handoff::Receiver::StartDraining{}); }
+  void CloseAttempt(const AttemptKey& key) override { Apply(handoff::ReceiverMachine::Close{key}); }
+  void Poke() override { Apply(handoff::ReceiverMachine::Decided{}); }
+  void StartDraining() override { Apply(handoff::ReceiverMachine::StartDraining{}); }
 
   Load load() const override {
     MutexLock lock(mutex_);
-    const handoff::Receiver::Counts counts = machine_.counts();
+    const handoff::ReceiverMachine::Counts counts = machine_.counts();
     return {
         .queued = counts.queued, .granted = counts.granted, .revoking = counts.revoking, .received = counts.received};
   }
@@ -154,20 +153,21 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
 
  private:
   struct Peer {
-    std::string worker_id;  // empty until a Hello that fits has come
+    std::string worker_id;  // empty until a fitting Hello has come
     uint64_t epoch = 0;
     PeerState state = PeerState::kAlive;
     bool greeted() const { return !worker_id.empty(); }
   };
-  // Work for after the lock.
+  // Work to do after the lock.
   struct Effects {
     std::vector<std::function<void()>> callbacks;
     std::vector<PageRef> released;
   };
 
-  void Apply(const handoff::Receiver::Event& event);
-  void ApplyLocked(const handoff::Receiver::Event& event, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Carry(handoff::Receiver::Action action, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Apply(const handoff::ReceiverMachine::Event& event);
+  void ApplyLocked(const handoff::ReceiverMachine::Event& event, Effects* effects)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Carry(handoff::ReceiverMachine::Action action, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finish(Effects effects);
   void Greet(PeerId id, const handoff::Hello& hello, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Refuse(PeerId id, const handoff::Hello& hello, const std::string& why, Effects* effects)
@@ -182,13 +182,13 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
   handoff::Hello self_;
 
   mutable Mutex mutex_;
-  handoff::Receiver machine_ ABSL_GUARDED_BY(mutex_);
+  handoff::ReceiverMachine machine_ ABSL_GUARDED_BY(mutex_);
   PoolPages pages_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<PeerId, Peer> peers_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-void ReceiverEndpoint::Apply(const handoff::Receiver::Event& event) {
+void ReceiverEndpoint::Apply(const handoff::ReceiverMachine::Event& event) {
   Effects effects;
   {
     MutexLock lock(mutex_);
@@ -198,15 +198,15 @@ void ReceiverEndpoint::Apply(const handoff::Receiver::Event& event) {
   Finish(std::move(effects));
 }
 
-void ReceiverEndpoint::ApplyLocked(const handoff::Receiver::Event& event, Effects* effects) {
-  for (handoff::Receiver::Action& action : machine_.On(event, pages_)) Carry(std::move(action), effects);
+void ReceiverEndpoint::ApplyLocked(const handoff::ReceiverMachine::Event& event, Effects* effects) {
+  for (handoff::ReceiverMachine::Action& action : machine_.On(event, pages_)) Carry(std::move(action), effects);
   for (PageRef& page : pages_.TakeReleased()) effects->released.push_back(std::move(page));
 }
 
-void ReceiverEndpoint::Carry(handoff::Receiver::Action action, Effects* effects) {
-  if (auto* send = std::get_if<handoff::Receiver::Send>(&action)) {
+void ReceiverEndpoint::Carry(handoff::ReceiverMachine::Action action, Effects* effects) {
+  if (auto* send = std::get_if<handoff::ReceiverMachine::Send>(&action)) {
     transport_->Send(send->peer, handoff::Encode(send->message));
-  } else if (auto* received = std::get_if<handoff::Receiver::Received>(&action)) {
+  } else if (auto* received = std::get_if<handoff::ReceiverMachine::Received>(&action)) {
     // A std::function must be copyable, so that the sequence travels shared.
     auto sequence = std::make_shared<ReceivedSequence>(ReceivedSequence{
         .key = received->key,
@@ -216,9 +216,9 @@ void ReceiverEndpoint::Carry(handoff::Receiver::Action action, Effects* effects)
         .output = std::move(received->output),
     });
     effects->callbacks.push_back([this, sequence] { events_.on_received(std::move(*sequence)); });
-  } else if (auto* failed = std::get_if<handoff::Receiver::Failed>(&action)) {
+  } else if (auto* failed = std::get_if<handoff::ReceiverMachine::Failed>(&action)) {
     effects->callbacks.push_back([this, f = *failed] { events_.on_failed(f.key, f.why); });
-  } else if (auto* finished = std::get_if<handoff::Receiver::FinishedByWriter>(&action)) {
+  } else if (auto* finished = std::get_if<handoff::ReceiverMachine::FinishedByWriter>(&action)) {
     effects->callbacks.push_back([this, key = finished->key] { events_.on_finished_by_writer(key); });
   }
 }
@@ -252,7 +252,7 @@ void ReceiverEndpoint::OnMessage(PeerId peer, std::string_view bytes) {
     if (hello != nullptr && !it->second.greeted()) {
       Greet(peer, *hello, &effects);
     } else if (ordinary != nullptr && it->second.greeted()) {
-      ApplyLocked(handoff::Receiver::From{peer, std::move(*ordinary)}, &effects);
+      ApplyLocked(handoff::ReceiverMachine::From{peer, std::move(*ordinary)}, &effects);
     } else {
       transport_->Disconnect(peer);  // the peer violates the protocol
     }
@@ -264,8 +264,8 @@ void ReceiverEndpoint::Greet(PeerId id, const handoff::Hello& hello, Effects* ef
   if (absl::Status fits = handoff::CheckPair(self_, hello); !fits.ok()) {
     return Refuse(id, hello, std::string(fits.message()), effects);
   }
-  // A worker has one connection to us. An older connection of the same process is lost. A connection of another process
-  // with this id belongs to a former process; if that process is alive, two workers share one id.
+  // A worker has one connection to this endpoint, so that an older connection of the same process is lost. A connection
+  // with this id and another epoch belongs to a former process. If that process is alive, two workers share one id.
   for (const auto& [other_id, other] : peers_) {
     if (other.worker_id != hello.worker_id) continue;
     if (other.epoch != hello.epoch && other.state == PeerState::kAlive) {
@@ -278,10 +278,10 @@ void ReceiverEndpoint::Greet(PeerId id, const handoff::Hello& hello, Effects* ef
   effects->callbacks.push_back([worker = hello.worker_id, path = transport_->PathName(id)] {
     Log(LogLevel::kInfo, "peer.connected", {{"peer", worker}, {"transport", path}});
   });
-  ApplyLocked(handoff::Receiver::PeerUp{id}, effects);
+  ApplyLocked(handoff::ReceiverMachine::PeerUp{id}, effects);
 }
 
-// The peer reads the reason and disconnects. Otherwise the timeout for Hello ends the connection.
+// The peer reads the reason and disconnects, or hello_timeout ends the connection.
 void ReceiverEndpoint::Refuse(PeerId id, const handoff::Hello& hello, const std::string& why, Effects* effects) {
   transport_->Send(id, handoff::Encode(handoff::Welcome{.error = why, .self = self_}));
   effects->callbacks.push_back(
@@ -298,14 +298,15 @@ void ReceiverEndpoint::OnPeerState(PeerId peer, PeerState state, const absl::Sta
       it->second.state = state;
       if (state == PeerState::kRevoked) peers_.erase(it);
     }
-    ApplyLocked(handoff::Receiver::PeerChanged{peer, state, why}, &effects);
+    ApplyLocked(handoff::ReceiverMachine::PeerChanged{peer, state, why}, &effects);
   }
   if (!worker.empty()) LogPeerState(worker, state, why, pool_.counts().quarantined);
   Finish(std::move(effects));
 }
 
 bool ReceiverEndpoint::AllowWrite(PeerId peer, StreamId stream, uint64_t offset, uint64_t bytes) {
-  // A transport may cut a put anywhere, so that a piece need not be whole blocks. All its blocks must be granted.
+  // A transport may cut a put anywhere, so that a piece may hold parts of blocks. All blocks of the piece must be
+  // granted.
   const uint64_t block_bytes = layout_.block_stride();
   const uint64_t blocks = uint64_t(layout_.slots()) * pages_total_;
   if (bytes == 0 || offset >= blocks * block_bytes || bytes > blocks * block_bytes - offset) return false;

@@ -1,4 +1,4 @@
-#include "engine/sampling/vocabulary.h"
+#include "engine/sampling/logits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
