@@ -73,8 +73,8 @@ class GenerateCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   std::shared_ptr<GenerateCall> self_;  // until OnDone
   Admission::Ticket ticket_;
   const RequestId id_ = RequestId::Random();
-  std::string model_;                             // empty until known
-  SteadyTime deadline_ = SteadyTime::InfiniteFuture();  // in SteadyTime::Now()'s time; set when the request is admitted
+  std::string model_;                                   // empty until known
+  SteadyTime deadline_ = SteadyTime::InfiniteFuture();  // set when the request is admitted
   std::shared_ptr<RequestRun> run_;
   grpc::ByteBuffer writing_;  // of the pending write
 

@@ -191,7 +191,7 @@ class RequestMachine {
     CallPhase decode = CallPhase::kOpen;
     CallPhase prefill = CallPhase::kNotOpened;
     Progress progress = Progress::kNone;
-    bool draining = false;  // the decode worker drains
+    bool draining = false;                            // the decode worker drains
     std::optional<v1::WorkerFinished> finished = {};  // what the worker said of the output's end
     v1::AttemptInfo info;
 

@@ -49,9 +49,9 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
     std::shared_ptr<const ModelAssets> assets;
     uint32_t page_tokens = 0;  // 0: placement does not consider pages
     RetryPolicy retry;
-    SteadyTime received;      // SteadyTime::Now()
-    absl::Time arrival;  // SteadyTime::Now(): age at the workers
-    absl::Duration timeout;   // from `received`
+    SteadyTime received;
+    absl::Time arrival;      // the date: age at the workers
+    absl::Duration timeout;  // from `received`
     std::shared_ptr<Placer> placer;
     std::shared_ptr<ResponseSink> sink;  // released after its last call
     bool is_probe = false;               // router and workers count no metrics
