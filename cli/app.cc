@@ -88,7 +88,7 @@ int ReportParseError(const CLI::App& app, const CLI::ParseError& error, const Co
   std::vector<const CLI::App*> commands = ReachedCommands(app);
   const std::string problem = Explain(error, &commands);
   const std::string path = PathOf(commands);
-  *console.err << path << ": " << problem << "\n`" << path << " --help` shows what is possible." << std::endl;
+  *console.err << path << ": " << problem << "\n`" << path << " --help` lists commands and options." << std::endl;
   return kExitUsage;
 }
 

@@ -41,7 +41,8 @@ std::string Reason(const grpc::Status& status, const std::string& limit) {
       return limit.empty() ? status.error_message() : absl::StrCat("not done within ", limit);
     case grpc::StatusCode::UNIMPLEMENTED:
       // When the server lacks the service, gRPC's message is empty.
-      return absl::StrCat(status.error_message(), status.error_message().empty() ? "" : "; ", "is it a baton-router?");
+      return absl::StrCat(status.error_message(), status.error_message().empty() ? "" : "; ",
+                          "expected a baton-router");
     default:
       return status.error_message();
   }
@@ -69,7 +70,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& targe
     }
     if (SteadyTime::Now() >= deadline) {
       return absl::UnavailableError(absl::StrCat("no answer from ", target, " within ", absl::FormatDuration(timeout),
-                                                 ": is it a baton-router, and reachable from here?"));
+                                                 ": expected a reachable baton-router"));
     }
     // Wait in slices, so that an interrupt is noticed.
     channel->WaitForStateChange(state, GrpcDeadline(std::min(deadline - SteadyTime::Now(), absl::Milliseconds(100))));

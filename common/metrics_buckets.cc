@@ -7,7 +7,7 @@ namespace baton {
 
 const BucketSet& TokenGapBuckets() {
   static const auto* const set =
-      new BucketSet{.quantity = "gaps between tokens, and what a handoff adds to one",
+      new BucketSet{.quantity = "gaps between tokens, and the gap that a handoff adds",
                     .boundaries = {0.0001, 0.00014, 0.0002, 0.00027, 0.00037, 0.0005, 0.0007,  //
                                    0.001,  0.0014,  0.002,  0.0027,  0.0037,  0.005,  0.007,   //
                                    0.01,   0.014,   0.02,   0.027,   0.037,   0.05,   0.0707,  //

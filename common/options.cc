@@ -72,7 +72,8 @@ absl::StatusOr<CommandLine> ReadCommandLine(std::string_view program, std::strin
   app.get_formatter()->column_width(36);
   app.allow_extras();
   CommandLine result;
-  app.add_option("--config", result.config_path, "YAML file with the options below; the command line wins over it")
+  app.add_option("--config", result.config_path,
+                 "YAML file with the options below; the command line wins over the file")
       ->type_name("FILE");
   std::vector<const CLI::Option*> handles;
   for (const Option& option : schema) {

@@ -30,7 +30,7 @@ absl::StatusOr<MigrationOrder> ParseOrder(const v1::MigrateRequest& request) {
   order.to.attempt = request.to_attempt();
   if (order.from.attempt == 0 || order.to.attempt <= order.from.attempt) {
     return absl::InvalidArgumentError(absl::StrCat("from_attempt is ", order.from.attempt, " and to_attempt ",
-                                                   order.to.attempt, ", expected a later one than the first"));
+                                                   order.to.attempt, ", expected 1 or more, and a later attempt"));
   }
   if (request.target().handoff_address().empty()) {
     return absl::InvalidArgumentError("target.handoff_address is empty, expected host:port");

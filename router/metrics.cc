@@ -34,12 +34,13 @@ struct RouterMetrics::Families {
       : ttft(Seconds(r, "baton_time_to_first_token_seconds", "A request's arrival to its first token")),
         tpot(Seconds(r, "baton_time_per_output_token_seconds",
                      "Mean time per output token after the first, one value per request that finished")),
-        itl(Seconds(r, "baton_inter_token_latency_seconds",
-                    "Gap between consecutive output tokens. A message with n tokens that comes g after the one before "
-                    "counts as n gaps of g / n")),
-        pause(Seconds(
-            r, "baton_pause_seconds",
-            "Gap between the last token of one attempt and the first of the next, by how the one before ended")),
+        itl(Seconds(
+            r, "baton_inter_token_latency_seconds",
+            "Gap between consecutive output tokens. A message with n tokens that comes g after the last message "
+            "counts as n gaps of g / n")),
+        pause(Seconds(r, "baton_pause_seconds",
+                      "Gap between the last token of one attempt and the first token of the next, by the first "
+                      "attempt's outcome")),
         duration(Seconds(r, "baton_request_duration_seconds", "A request's arrival to its end")),
         queue(Seconds(r, "baton_request_queue_seconds",
                       "A request's arrival to the start of its last attempt before the first token")),

@@ -113,7 +113,7 @@ void RequestMachine::EndAttempt(SteadyTime now, Side reporter, Outcome outcome) 
   std::optional<uint64_t> broken_pair;
   if (BreaksPair(outcome)) broken_pair = open_.placement.pair;
   actions_.push_back(action::AttemptEnded{open_.number, outcome, broken_pair});
-  DropSuccessor(Outcome(Cause::kCancelled, "the attempt that it was to follow has ended"));
+  DropSuccessor(Outcome(Cause::kCancelled, "the attempt before has ended"));
   if (first_token_) paused_since_ = outcome.cause;
 
   early_.clear();
@@ -152,7 +152,7 @@ void RequestMachine::NextAttempt() {
   if (failures_ >= policy_.max_attempts) {
     state_ = State::kDone;
     const std::string which =
-        failures_ == 1 ? "1 attempt failed, by " : Concat(failures_, " attempts failed, the last one by ");
+        failures_ == 1 ? "1 attempt failed, by " : Concat(failures_, " attempts failed, the last attempt by ");
     actions_.push_back(action::Fail{
         absl::UnavailableError(Concat(which, Name(last_end_.cause), ": ", last_end_.detail)), absl::ZeroDuration()});
     return;

@@ -129,7 +129,7 @@ void RequestMachine::OnMigrated(SteadyTime now) {
   open_.progress = Progress::kMigrated;
   PromoteSuccessorIfReady();
   if (state_ != State::kRunning || successor_ || open_.progress != Progress::kMigrated) return;
-  EndAttempt(now, Side::kDecode, Outcome(Cause::kRevoked, "its sequence went to an attempt that is not open any more"));
+  EndAttempt(now, Side::kDecode, Outcome(Cause::kRevoked, "the sequence went to an attempt that has ended"));
 }
 
 void RequestMachine::DropSuccessor(Outcome outcome) {

@@ -50,7 +50,7 @@ class WorkerMetrics::Builder {
   Gauge& Pages(const char* state) const {
     return Level("baton_worker_kv_pages",
                  "KV pages of this worker's pool by state: free; used by a sequence; cached, kept for later prompts; "
-                 "quarantined, because a lost peer may still write to them",
+                 "quarantined, because a silent or lost peer may still write",
                  {{"state", state}});
   }
 
@@ -70,7 +70,7 @@ WorkerMetrics::WorkerMetrics(const Builder& make)
       step_(make.Observed("baton_worker_step_seconds", "Duration of a step", StepBuckets())),
       step_sequences_(make.Observed("baton_worker_step_sequences", "Sequences in a step", BatchBuckets())),
       kv_transfer_(make.Observed("baton_worker_kv_transfer_seconds",
-                                 "First KV page sent to the other worker's word that it has the sequence",
+                                 "First KV page sent to the other worker's report that the sequence has arrived",
                                  StepBuckets())),
       kv_transfer_exposed_(make.Observed("baton_worker_kv_transfer_exposed_seconds",
                                          "The part of a KV transfer that follows the end of the prefill, so that "
@@ -92,7 +92,7 @@ WorkerMetrics::WorkerMetrics(const Builder& make)
       attempts_(make.Counts("baton_worker_attempts_total", "Attempts at requests that ended here, by outcome")),
       probes_(make.Counts("baton_worker_probes_total",
                           "Routers' probes of a pair of workers that ended here, by outcome; no other metric counts "
-                          "them")),
+                          "probes")),
       running_(make.Level("baton_worker_running_sequences", "Sequences that hold a place in the batch")),
       waiting_(make.Level("baton_worker_waiting_sequences", "Attempts that wait for pages or a place in the batch")),
       pages_free_(make.Pages("free")),

@@ -172,7 +172,7 @@ absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {
     return absl::InvalidArgumentError(absl::StrCat(
         "heartbeat-interval, silent-after and peer-timeout are ", absl::FormatDuration(transport.heartbeat_interval),
         ", ", absl::FormatDuration(transport.silent_after), " and ", absl::FormatDuration(transport.peer_timeout),
-        ", expected each to be longer than the one before"));
+        ", expected heartbeat-interval < silent-after < peer-timeout"));
   }
   BATON_ASSIGN_OR_RETURN(transport.secret, ReadSecret(secret_file));
   transport.prefault = prefault == "on";

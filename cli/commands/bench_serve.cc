@@ -87,7 +87,7 @@ void AddBenchServeCommand(CLI::App& bench, const Console& console, Command* chos
   };
   add_count("--requests", &workload.requests, "number of requests", 1'000'000);
   add_count("--prompt-tokens", &workload.prompt_tokens, "random token ids per prompt", 1 << 20);
-  add_count("--output-tokens", &workload.output_tokens, "tokens per answer; end tokens do not end it", 1 << 20);
+  add_count("--output-tokens", &workload.output_tokens, "tokens per answer; end tokens do not end an answer", 1 << 20);
   CLI::Option* const trace = command.add_option("--trace", flags->trace,
                                                 "file with recorded requests to replay, JSON lines in Mooncake's form; "
                                                 "prompts begin alike where the recorded prompts did");

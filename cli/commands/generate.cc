@@ -109,7 +109,7 @@ void AddGenerateCommand(CLI::App& app, const Console& console, Command* chosen) 
   CLI::App& command = *app.add_subcommand("generate", "Sends one prompt and streams the answer to stdout.");
   AddTarget(command, &flags->target);
   CLI::Option_group& input = *command.add_option_group("Input", "one of these");
-  input.add_option("--prompt", flags->prompt, "text to continue; - reads it from the standard input, whole");
+  input.add_option("--prompt", flags->prompt, "text to continue; - reads the whole standard input");
   flags->conversation.AddTo(command, input);
   AddTokenIds(input, "--token-ids", &flags->token_ids, "token ids to continue, comma-separated");
   input.require_option(1);

@@ -232,7 +232,7 @@ absl::StatusOr<uint64_t> WriteFolder(const MakeModelOptions& options, const std:
 absl::StatusOr<MadeModel> MakeModel(const MakeModelOptions& options, const std::filesystem::path& path) {
   if (options.format == ModelFormat::kSafetensors && IsQuantized(options.type)) {
     return absl::InvalidArgumentError(
-        Concat("safetensors holds f32, f16 or bf16, expected one of them or gguf, got ", InfoOf(options.type).name));
+        Concat("type for safetensors: expected f32, f16 or bf16 (or a GGUF file), got ", InfoOf(options.type).name));
   }
   if (!CanEncode(options.type)) {
     return absl::InvalidArgumentError(Concat("values cannot be written as ", InfoOf(options.type).name));

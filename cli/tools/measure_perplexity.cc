@@ -87,7 +87,7 @@ absl::StatusOr<Perplexity> MeasurePerplexity(const PerplexityOptions& options, c
   const TokenId largest = *std::max_element(tokens.begin(), tokens.end());
   if (largest >= model->config().vocab_size) {
     return absl::InvalidArgumentError(
-        Concat("the tokenizer gives token ", largest, ", the model has ", model->config().vocab_size, " of them"));
+        Concat("the tokenizer gives token ", largest, ", the model has ", model->config().vocab_size, " tokens"));
   }
   const KvLayout& layout = model->kv_layout();
   BATON_ASSIGN_OR_RETURN(const std::unique_ptr<PagePool> pool,

@@ -26,14 +26,14 @@ void Scheduler::AnnounceDraining() {
 absl::Status Scheduler::CheckMigratable(const Job* job, const MigrationOrder& order) const {
   std::string why_not;
   if (job == nullptr || job->phase != Phase::kDecoding) {
-    why_not = "it does not run here";
+    why_not = "the attempt does not run here";
   } else if (job->departure.has_value()) {
-    why_not = "it is being migrated already";
+    why_not = "the attempt already migrates";
   } else if (order.prior_output_tokens > job->sequence.output_tokens()) {
-    why_not = absl::StrCat("prior_output_tokens is ", order.prior_output_tokens, ", but it has put out ",
+    why_not = absl::StrCat("prior_output_tokens is ", order.prior_output_tokens, ", expected at most ",
                            job->sequence.output_tokens());
   } else if (!FillsAPage(*job)) {
-    why_not = "it does not fill a page yet";
+    why_not = "the sequence does not fill a page yet";
   } else {
     return absl::OkStatus();
   }

@@ -319,7 +319,7 @@ TEST_F(CommandsTest, AServerWithoutTheServiceIsAskedWhetherItIsARouter) {
     arguments.insert(arguments.end(), {"--target", target});
     const CliResult run = RunCli(arguments);
     EXPECT_EQ(run.code, 1);
-    EXPECT_THAT(run.err, HasSubstr(target + " answered UNIMPLEMENTED: is it a baton-router?\n"));
+    EXPECT_THAT(run.err, HasSubstr(target + " answered UNIMPLEMENTED: expected a baton-router\n"));
   }
 }
 

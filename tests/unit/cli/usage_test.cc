@@ -21,7 +21,7 @@ TEST(UsageErrorTest, AnUnknownWordIsNamedWithTheNearestOne) {
       {{"bench", "srve"},
        "baton bench: unknown command \"srve\"; did you mean serve?\nThe commands are engine, serve.\n"},
       {{"generate", "--prompt", "x", "--modle", "y"},
-       "baton generate: unknown option --modle; did you mean --model?\n`baton generate --help` shows "},
+       "baton generate: unknown option --modle; did you mean --model?\n`baton generate --help` lists "},
       {{"generate", "--promt=x"}, "baton generate: unknown option --promt; did you mean --prompt?\n"},
       {{"generate", "--prompt=x", "--no-ignore-oes"},
        "unknown option --no-ignore-oes; did you mean --no-ignore-eos?\n"},

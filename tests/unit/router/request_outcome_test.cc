@@ -88,7 +88,7 @@ TEST_F(RequestMachineTest, EachOutcomeOfAWorkerHasItsConsequences) {
       EXPECT_EQ(Count<action::Fail>(), c.counts ? 1 : 0);
       if (c.counts) {
         EXPECT_TRUE(Fails(Failure(), absl::StatusCode::kUnavailable,
-                          absl::StrCat("the last one by ", std::string(Name(c.cause)))));
+                          absl::StrCat("the last attempt by ", std::string(Name(c.cause)))));
       }
     }
   }

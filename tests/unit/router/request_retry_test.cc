@@ -159,7 +159,7 @@ TEST_F(RequestMachineTest, GivesUpAfterMaxAttemptsAndNamesTheLastCause) {
   Wake();  // the second failure in a row backs off
   PlaceOn("p1", "d1");
   DecodeEnds(3, absl::UnavailableError("third"));
-  EXPECT_TRUE(Fails(Failure(), absl::StatusCode::kUnavailable, "3 attempts failed, the last one by decode_lost"));
+  EXPECT_TRUE(Fails(Failure(), absl::StatusCode::kUnavailable, "3 attempts failed, the last attempt by decode_lost"));
   EXPECT_TRUE(Fails(Failure(), absl::StatusCode::kUnavailable, "third"));
 }
 
