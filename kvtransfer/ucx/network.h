@@ -26,7 +26,7 @@ struct NetworkResource {
   bool operator==(const NetworkResource&) const = default;
 };
 
-// Limits of the choice.
+// The limits of the choice.
 struct NetworkWish {
   bool tcp_only = false;
   std::string interface = {};                  // the network interface that alone carries the data; empty: all
