@@ -44,10 +44,10 @@ void UcxPeer::OnFrame(const FrameHeader& header, std::string_view payload) {
   if (open()) SetState(PeerState::kAlive);
   if (header.type == FrameType::kGoodbye) return OnGoodbye(payload);
   if (header.type == FrameType::kGoodbyeAck) {
-    goodbye_acknowledged_ = goodbye_sent_;
+    if (phase_ == Phase::kFarewell) phase_ = Phase::kAnswered;
     context_->unmapped_is_known(session());
-  } else if (phase_ == Phase::kNegotiating) {
-    OnNegotiation(header, payload);
+  } else if (phase_ < Phase::kOpen) {
+    if (!OnNegotiation(header, payload)) OnUnexpected("an unexpected frame during negotiation");
   } else if (phase_ == Phase::kOpen) {
     OnOpenFrame(header, payload);
   }
@@ -55,35 +55,35 @@ void UcxPeer::OnFrame(const FrameHeader& header, std::string_view payload) {
 
 // ------------------------------------------------------------------------------------------------ becoming open
 
-void UcxPeer::OnNegotiation(const FrameHeader& header, std::string_view payload) {
-  switch (header.type) {
-    case FrameType::kHeartbeat:
-      return;
-    case FrameType::kIdentity:
-      return OnIdentity(payload);
-    case FrameType::kOffer:
-      return OnOffer(payload);
-    case FrameType::kReady:
-      return OnReady(header);
-    default:
-      return OnUnexpected("an unexpected frame during negotiation");
+bool UcxPeer::OnNegotiation(const FrameHeader& header, std::string_view payload) {
+  if (header.type == FrameType::kHeartbeat) return true;
+  if (phase_ == Phase::kIdentity && header.type == FrameType::kIdentity) {
+    OnIdentity(payload);
+  } else if (phase_ == Phase::kOffer && header.type == FrameType::kOffer) {
+    OnOffer(payload);
+  } else if (phase_ == Phase::kReady && header.type == FrameType::kReady) {
+    if (header.a == 0) may_map_ = false;
+    Open();
+  } else {
+    return false;
   }
+  return true;
 }
 
 void UcxPeer::OnIdentity(std::string_view payload) {
-  if (theirs_.has_value()) return OnUnexpected("a second identity");
   theirs_ = ParseIdentity(payload);
   if (!theirs_.has_value()) return OnUnexpected("a malformed identity");
   puts_.set_region_bytes(theirs_->region_bytes);
   if (!is_client_) channel_->Send(FrameType::kIdentity, std::string(AsPayload(context_->identity)));
   absl::StatusOr<RegionOffer> offer = MakeOffer(*theirs_);
   if (offer.ok()) {
-    offered_ = true;
+    may_map_ = true;
     channel_->Send(FrameType::kOffer, std::string(AsPayload(*offer)));
   } else {
     no_shared_memory_ = offer.status();
     channel_->Send(FrameType::kOffer);
   }
+  phase_ = Phase::kOffer;
 }
 
 // Offers the region only to a peer whose death is visible: nothing else ends the peer's access.
@@ -99,7 +99,6 @@ absl::StatusOr<RegionOffer> UcxPeer::MakeOffer(const Identity& theirs) {
 }
 
 void UcxPeer::OnOffer(std::string_view payload) {
-  if (!theirs_.has_value() || ready_sent_) return OnUnexpected("an offer out of order");
   if (!payload.empty() && context_->identity.shares_memory != 0) {
     const std::optional<RegionOffer> offer = ParseOffer(payload);
     if (!offer.has_value()) return OnUnexpected("a malformed offer");
@@ -117,20 +116,11 @@ void UcxPeer::OnOffer(std::string_view payload) {
         Concat("path shm is required, but ", no_shared_memory_.ok() ? "the peer does not offer shared memory"
                                                                     : FromAbsl(no_shared_memory_.message()))));
   }
-  ready_sent_ = true;
   channel_->Send(FrameType::kReady, "", puts_.uses_shared_memory() ? 1 : 0);
-  OpenIfReady();
+  phase_ = Phase::kReady;
 }
 
-void UcxPeer::OnReady(const FrameHeader& header) {
-  if (!theirs_.has_value() || ready_received_) return OnUnexpected("ready out of order");
-  ready_received_ = true;
-  if (header.a == 0) offered_ = false;
-  OpenIfReady();
-}
-
-void UcxPeer::OpenIfReady() {
-  if (!ready_sent_ || !ready_received_) return;
+void UcxPeer::Open() {
   phase_ = Phase::kOpen;
   was_open_ = true;
   context_->set_path_name(id_, puts_.uses_shared_memory() ? "ucx:shm" : context_->network_path);
@@ -185,7 +175,7 @@ void UcxPeer::Flush(StreamId stream, PutQueue::FlushDone done) {
     done(absl::UnavailableError(absl::StrCat("peer ", static_cast<uint64_t>(id), " is not connected")));
   };
   // Puts in progress still read local memory: the flush is done only after Unmap.
-  if (phase_ == Phase::kLeaving && !unmapped_) return puts_.Flush(stream, fail);
+  if (phase_ == Phase::kLeaving) return puts_.Flush(stream, fail);
   fail(why_);
 }
 
@@ -237,7 +227,7 @@ void UcxPeer::SetState(PeerState state, const absl::Status& why) {
 
 void UcxPeer::Tick(SteadyTime now, absl::Duration stall) {
   liveness_.Forgive(stall, now);
-  if (phase_ == Phase::kNegotiating) {
+  if (phase_ < Phase::kOpen) {
     open_by_ = open_by_ + stall;
     if (now >= open_by_) {
       Leave(absl::DeadlineExceededError(
@@ -264,14 +254,14 @@ void UcxPeer::Tick(SteadyTime now, absl::Duration stall) {
 // ------------------------------------------------------------------------------------------------ leaving
 
 void UcxPeer::OnGoodbye(std::string_view why) {
-  goodbye_received_ = true;
+  end_ = std::max(end_, PeerEnd::kGoodbye);
   channel_->Send(FrameType::kGoodbyeAck);
   Leave(absl::UnavailableError(
       Concat("the peer closed the connection: ", absl::CHexEscape(ToAbsl(why.substr(0, kMaxGoodbyeBytes))))));
 }
 
 void UcxPeer::OnUnmapped() {
-  goodbye_received_ = true;
+  end_ = std::max(end_, PeerEnd::kGoodbye);
   Leave(absl::UnavailableError("the peer reports that it closed this connection"));
 }
 
@@ -287,26 +277,26 @@ void UcxPeer::Leave(const absl::Status& why) {
   bytes_landed_.clear();
 }
 
-bool UcxPeer::RevokedIsProven() const { return !was_open_ || !offered_ || goodbye_received_ || process_dead_; }
+bool UcxPeer::RevokedIsProven() const { return !was_open_ || !may_map_ || end_ != PeerEnd::kNone; }
 
 bool UcxPeer::FarewellIsOver(SteadyTime now) const {
-  if (channel_->failed() || process_dead_) return true;
-  if (goodbye_received_ && goodbye_acknowledged_) return true;
+  if (channel_->failed() || end_ == PeerEnd::kProcessDied) return true;
+  if (end_ == PeerEnd::kGoodbye && phase_ == Phase::kAnswered) return true;
   // A goodbye that cannot leave waits for peer_timeout: without the goodbye, a slow peer would notice only our silence.
   return now >= left_at_ + (channel_->idle() ? kFarewell : context_->options.peer_timeout);
 }
 
 void UcxPeer::CheckProcess() {
-  if (process_.has_value() && !process_dead_) process_dead_ = process_->Dead();
+  if (process_.has_value() && process_->Dead()) end_ = PeerEnd::kProcessDied;
 }
 
 bool UcxPeer::Advance() {
   if (phase_ == Phase::kGone) return false;
   const bool sent = channel_->Pump();
-  if (phase_ != Phase::kLeaving) {
+  if (phase_ < Phase::kLeaving) {
     if (channel_->failed()) {
       Leave(channel_->failure());
-    } else if (process_dead_) {
+    } else if (end_ == PeerEnd::kProcessDied) {
       Leave(absl::UnavailableError("the peer's process is dead"));
     } else {
       const bool put = open() && puts_.Pump();
@@ -322,15 +312,13 @@ bool UcxPeer::AdvanceLeaving(SteadyTime now) {
     CheckProcess();  // a dead peer is revoked at once
     if (!RevokedIsProven()) SetState(PeerState::kGivenUp, why_);
   }
-  if (!unmapped_) {
+  if (phase_ == Phase::kLeaving) {
     if (puts_.uses_shared_memory()) context_->unmapped(*theirs_, session());
     puts_.Unmap();
-    unmapped_ = worked = true;
+    phase_ = Phase::kFarewell;  // before the callbacks: a callback may call Flush again
     if (context_->events != nullptr) puts_.FailFlushes(why_);
-  }
-  if (!goodbye_sent_) {
     channel_->Send(FrameType::kGoodbye, std::string(FromAbsl(why_.message()).substr(0, kMaxGoodbyeBytes)));
-    goodbye_sent_ = worked = true;
+    worked = true;
   }
   if (!channel_->closing() && FarewellIsOver(now) && (RevokedIsProven() || channel_->failed())) {
     channel_->Close();

@@ -1,10 +1,14 @@
 // Handles one authenticated peer: choice of the data path, messages, puts, liveness and closing. I/O thread only.
 //
-//   phase         entered when                              left for
-//   negotiating   the connection is authenticated           open (both sides ready), leaving
-//   open          identity, offer and ready are exchanged   leaving
-//   leaving       lost, given up, disconnected, goodbye     gone
-//   gone          revoked is proven                         -
+//   phase      entered when                                            next
+//   identity   the connection is authenticated                         offer, leaving
+//   offer      the peer's identity has come                            ready, leaving
+//   ready      the peer's offer has come                               open, leaving
+//   open       the peer is ready                                       leaving
+//   leaving    lost, given up, disconnected, or the peer's goodbye     farewell
+//   farewell   our puts touch no memory, and our goodbye is queued     answered, gone
+//   answered   the peer has acknowledged our goodbye                   gone
+//   gone       the connection is closed, and revoked is proven         -
 //
 // Negotiation. The client sends its identity, and the server answers with its own. Each side answers an identity with
 // an offer, and an offer with ready. An offer tells where our region is, if the peer may write to it through shared
@@ -102,9 +106,13 @@ class UcxPeer {
   void Abort();
 
  private:
-  enum class Phase : uint8_t { kNegotiating, kOpen, kLeaving, kGone };
+  // In order: a peer never returns to an earlier phase. The first three name the frame that is expected next.
+  enum class Phase : uint8_t { kIdentity, kOffer, kReady, kOpen, kLeaving, kFarewell, kAnswered, kGone };
+  // How the peer's side of the connection ended, if it did. After either end, the peer writes nothing more.
+  enum class PeerEnd : uint8_t { kNone, kGoodbye, kProcessDied };
 
-  void OnNegotiation(const FrameHeader& header, std::string_view payload);
+  // Takes the next frame of the negotiation. Returns false if it is not the expected frame.
+  bool OnNegotiation(const FrameHeader& header, std::string_view payload);
   void OnOpenFrame(const FrameHeader& header, std::string_view payload);
   void OnIdentity(std::string_view payload);
   void OnOffer(std::string_view payload);
@@ -115,7 +123,7 @@ class UcxPeer {
   void OnGoodbye(std::string_view why);
 
   absl::StatusOr<RegionOffer> MakeOffer(const Identity& theirs);
-  void OpenIfReady();
+  void Open();
   void SetState(PeerState state, const absl::Status& why = absl::OkStatus());
   bool RevokedIsProven() const;
   bool FarewellIsOver(SteadyTime now) const;
@@ -128,7 +136,8 @@ class UcxPeer {
   const std::unique_ptr<UcxChannel> channel_;
   PutQueue puts_;
 
-  Phase phase_ = Phase::kNegotiating;
+  Phase phase_ = Phase::kIdentity;
+  bool was_open_ = false;  // the transport's user knows the peer
   SteadyTime open_by_;
   Liveness liveness_;
   PeerState state_ = PeerState::kAlive;
@@ -136,22 +145,15 @@ class UcxPeer {
 
   std::optional<Identity> theirs_;
   std::optional<ProcessWatch> process_;
-  bool process_dead_ = false;
   absl::Status no_shared_memory_;  // why we do not offer our region or could not map the peer's
-  bool offered_ = false;           // we offered our region and the peer has not declined
-  bool ready_sent_ = false;
-  bool ready_received_ = false;
+  bool may_map_ = false;           // we offered our region and the peer has not declined
+  PeerEnd end_ = PeerEnd::kNone;
 
   std::string message_;                                  // received parts of a message
   std::unordered_map<StreamId, uint64_t> bytes_landed_;  // tcp: bytes of the peer's puts since the last flush
 
-  bool was_open_ = false;
   absl::Status why_;  // reason of Leave
   SteadyTime left_at_;
-  bool unmapped_ = false;  // our puts no longer touch any memory
-  bool goodbye_sent_ = false;
-  bool goodbye_received_ = false;
-  bool goodbye_acknowledged_ = false;
 };
 
 }  // namespace baton
