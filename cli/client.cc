@@ -43,8 +43,7 @@ std::string Reason(const grpc::Status& status, const std::string& limit) {
       // When the server lacks the service, gRPC's message is empty.
       return absl::StrCat(status.error_message(), status.error_message().empty() ? "" : "; ",
                           "expected a baton-router");
-    default:
-      return status.error_message();
+    default: return status.error_message();
   }
 }
 

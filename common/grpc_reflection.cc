@@ -137,9 +137,7 @@ Response ReflectionService::Answer(const Request& request) const {
       AnswerFile(Pool().FindFileContainingSymbol(request.file_containing_symbol()),
                  Concat("symbol ", request.file_containing_symbol()), response);
       break;
-    case Request::kFileContainingExtension:
-      AnswerExtension(request.file_containing_extension(), response);
-      break;
+    case Request::kFileContainingExtension: AnswerExtension(request.file_containing_extension(), response); break;
     case Request::kAllExtensionNumbersOfType:
       AnswerExtensionNumbers(request.all_extension_numbers_of_type(), response);
       break;

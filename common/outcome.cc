@@ -26,8 +26,7 @@ struct Traits {
 constexpr Traits TraitsOf(Cause cause) {
   switch (cause) {
 #define CAUSE(id, number, name, fault, transfer, pair, attempt, next) \
-  case Cause::id:                                                     \
-    return {name, Fault::fault, Transfer::transfer, Pair::pair, Attempt::attempt, NextStep::next};
+  case Cause::id: return {name, Fault::fault, Transfer::transfer, Pair::pair, Attempt::attempt, NextStep::next};
 #include "common/outcomes.def"
   }
   return {"?", Fault::kReporter, Transfer::kFailed, Pair::kSound, Attempt::kCounts, NextStep::kRetry};
@@ -49,16 +48,11 @@ std::string_view Name(Cause cause) { return TraitsOf(cause).name; }
 
 std::string_view Name(Fault fault) {
   switch (fault) {
-    case Fault::kNobody:
-      return "nobody";
-    case Fault::kClient:
-      return "client";
-    case Fault::kReporter:
-      return "reporter";
-    case Fault::kPeer:
-      return "peer";
-    case Fault::kPair:
-      return "pair";
+    case Fault::kNobody: return "nobody";
+    case Fault::kClient: return "client";
+    case Fault::kReporter: return "reporter";
+    case Fault::kPeer: return "peer";
+    case Fault::kPair: return "pair";
   }
   return "?";
 }
@@ -68,8 +62,7 @@ bool IsCause(int number) {
 #define CAUSE(id, number, name, fault, transfer, pair, attempt, next) case number:
 #include "common/outcomes.def"
     return true;
-    default:
-      return false;
+    default: return false;
   }
 }
 

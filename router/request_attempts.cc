@@ -77,10 +77,8 @@ void RequestMachine::OnCallEnded(SteadyTime now, Side side, const absl::Status& 
 Outcome RequestMachine::OutcomeOfCall(Side side, const absl::Status& status) {
   const std::string detail = status.ok() ? "the call ended without a terminal event" : std::string(status.ToString());
   switch (status.code()) {
-    case absl::StatusCode::kDeadlineExceeded:
-      return Outcome(Cause::kDeadlineExceeded, detail);
-    case absl::StatusCode::kInvalidArgument:
-      return Outcome(Cause::kInvalid, std::string(status.message()));
+    case absl::StatusCode::kDeadlineExceeded: return Outcome(Cause::kDeadlineExceeded, detail);
+    case absl::StatusCode::kInvalidArgument: return Outcome(Cause::kInvalid, std::string(status.message()));
     case absl::StatusCode::kResourceExhausted: {
       Outcome outcome(Cause::kOverloaded, detail);
       outcome.retry_after = absl::ZeroDuration();  // a status has no hint
@@ -89,10 +87,8 @@ Outcome RequestMachine::OutcomeOfCall(Side side, const absl::Status& status) {
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kAlreadyExists:
-    case absl::StatusCode::kUnimplemented:
-      return Outcome(Cause::kRefused, detail);
-    default:
-      return Outcome(side == Side::kPrefill ? Cause::kPrefillLost : Cause::kDecodeLost, detail);
+    case absl::StatusCode::kUnimplemented: return Outcome(Cause::kRefused, detail);
+    default: return Outcome(side == Side::kPrefill ? Cause::kPrefillLost : Cause::kDecodeLost, detail);
   }
 }
 
@@ -174,8 +170,7 @@ void RequestMachine::OnPlaced(SteadyTime now, PlacementResult result) {
   const absl::Duration stalled = stalled_since_ ? now - *stalled_since_ : absl::ZeroDuration();
   const bool overloaded = result.kind == PlacementResult::Kind::kOnlyAvoided && FindsNoRoom(last_end_);
   switch (result.kind) {
-    case PlacementResult::Kind::kPlaced:
-      break;
+    case PlacementResult::Kind::kPlaced: break;
     case PlacementResult::Kind::kNoneLive:
       // After a first attempt, a broken network may hide workers that are alive: wait for them.
       if (attempt_ == 0) return Fail(last_end_.cause, absl::UnavailableError(result.detail));

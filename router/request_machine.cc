@@ -61,26 +61,18 @@ void RequestMachine::OnDecodeEvent(SteadyTime now, uint32_t attempt, const v1::D
       open_.prefill = CallPhase::kOpen;
       actions_.push_back(action::SubmitPrefill{open_.number});
       return;
-    case v1::DecodeEvent::kStarted:
-      return OnDecodeStarted(event.started());
+    case v1::DecodeEvent::kStarted: return OnDecodeStarted(event.started());
     case v1::DecodeEvent::kTokens:
       open_.progress = std::max(open_.progress, Progress::kStarted);
       for (const v1::TokenEvent& token : event.tokens().tokens()) OnToken(token);
       return SendReady(now);
-    case v1::DecodeEvent::kDraining:
-      open_.draining = true;
-      return BeginMigration();
-    case v1::DecodeEvent::kMigrated:
-      open_.decode = CallPhase::kEnded;
-      return OnMigrated(now);
-    case v1::DecodeEvent::kFinished:
-      open_.decode = CallPhase::kEnded;
-      return OnWorkerFinished(now, event.finished());
+    case v1::DecodeEvent::kDraining: open_.draining = true; return BeginMigration();
+    case v1::DecodeEvent::kMigrated: open_.decode = CallPhase::kEnded; return OnMigrated(now);
+    case v1::DecodeEvent::kFinished: open_.decode = CallPhase::kEnded; return OnWorkerFinished(now, event.finished());
     case v1::DecodeEvent::kFailed:
       open_.decode = CallPhase::kEnded;
       return OnFailed(now, Side::kDecode, event.failed());
-    case v1::DecodeEvent::EVENT_NOT_SET:
-      return;  // an event of a newer version, which this router did not ask for
+    case v1::DecodeEvent::EVENT_NOT_SET: return;  // an event of a newer version, which this router did not ask for
   }
 }
 
@@ -93,9 +85,7 @@ void RequestMachine::OnPrefillEvent(SteadyTime now, uint32_t attempt, const v1::
       stalled_since_.reset();  // from here on the worker computes, however long
       timings.set_queue_seconds(timings.queue_seconds() + event.started().queue_seconds());
       return;
-    case v1::PrefillEvent::kFirstToken:
-      OnToken(event.first_token());
-      return SendReady(now);
+    case v1::PrefillEvent::kFirstToken: OnToken(event.first_token()); return SendReady(now);
     case v1::PrefillEvent::kHandedOver:
       open_.prefill = CallPhase::kEnded;
       OnHandedOver(open_, event.handed_over());
@@ -108,8 +98,7 @@ void RequestMachine::OnPrefillEvent(SteadyTime now, uint32_t attempt, const v1::
     case v1::PrefillEvent::kFailed:
       open_.prefill = CallPhase::kEnded;
       return OnFailed(now, Side::kPrefill, event.failed());
-    case v1::PrefillEvent::EVENT_NOT_SET:
-      return;
+    case v1::PrefillEvent::EVENT_NOT_SET: return;
   }
 }
 
@@ -138,11 +127,8 @@ void RequestMachine::OnWake(SteadyTime now, const Wake& wake) {
     case WakeReason::kPlace:
       if (state_ == State::kWaiting) Place();
       return;
-    case WakeReason::kMigrate:
-      return BeginMigration();
-    case WakeReason::kFinish:
-      FinishIfClosing(now);
-      return;
+    case WakeReason::kMigrate: return BeginMigration();
+    case WakeReason::kFinish: FinishIfClosing(now); return;
   }
 }
 

@@ -68,9 +68,7 @@ void RequestMachine::OnSuccessorDecodeEvent(SteadyTime now, const v1::DecodeEven
     case v1::DecodeEvent::kTokens:
       for (const v1::TokenEvent& token : event.tokens().tokens()) OnToken(token);
       return SendReady(now);
-    case v1::DecodeEvent::kDraining:
-      next.draining = true;
-      return;
+    case v1::DecodeEvent::kDraining: next.draining = true; return;
     case v1::DecodeEvent::kFinished:
       next.decode = CallPhase::kEnded;
       next.finished = event.finished();
@@ -79,8 +77,7 @@ void RequestMachine::OnSuccessorDecodeEvent(SteadyTime now, const v1::DecodeEven
       next.decode = CallPhase::kEnded;
       return LoseSuccessor(now, Side::kDecode, FromProto(event.failed()));
     case v1::DecodeEvent::kMigrated:  // nobody asks a successor to migrate
-    case v1::DecodeEvent::EVENT_NOT_SET:
-      return;
+    case v1::DecodeEvent::EVENT_NOT_SET: return;
   }
 }
 

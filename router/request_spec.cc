@@ -41,13 +41,11 @@ absl::Status CheckUnsupported(const v1::GenerateRequest& request) {
 absl::Status CheckInput(const v1::GenerateRequest& request) {
   switch (request.input_case()) {
     case v1::GenerateRequest::kPrompt:
-    case v1::GenerateRequest::kChat:
-      return absl::OkStatus();
+    case v1::GenerateRequest::kChat: return absl::OkStatus();
     case v1::GenerateRequest::kTokenIds:
       if (request.token_ids().ids().empty()) return Invalid("token_ids.ids", "empty", "at least one token id");
       return absl::OkStatus();
-    case v1::GenerateRequest::INPUT_NOT_SET:
-      break;
+    case v1::GenerateRequest::INPUT_NOT_SET: break;
   }
   return Invalid("input", "none", "one of prompt, chat, token_ids");
 }

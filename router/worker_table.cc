@@ -49,14 +49,10 @@ WorkerTable::WorkerTable(Options options) : options_(std::move(options)) {
 
 const char* WorkerTable::RoleName(v1::WorkerRole role) {
   switch (role) {
-    case v1::WORKER_ROLE_PREFILL:
-      return "prefill";
-    case v1::WORKER_ROLE_DECODE:
-      return "decode";
-    case v1::WORKER_ROLE_BOTH:
-      return "both";
-    default:
-      return "";
+    case v1::WORKER_ROLE_PREFILL: return "prefill";
+    case v1::WORKER_ROLE_DECODE: return "decode";
+    case v1::WORKER_ROLE_BOTH: return "both";
+    default: return "";
   }
 }
 
@@ -64,27 +60,19 @@ const char* WorkerTable::StateName(const Worker& worker) {
   if (worker.lost) return "lost";
   if (!worker.ref || !worker.stream_open) return "connecting";
   switch (worker.status.state()) {
-    case v1::WORKER_STATE_SERVING:
-      return "serving";
-    case v1::WORKER_STATE_DRAINING:
-      return "draining";
-    default:
-      return "starting";
+    case v1::WORKER_STATE_SERVING: return "serving";
+    case v1::WORKER_STATE_DRAINING: return "draining";
+    default: return "starting";
   }
 }
 
 const char* WorkerTable::StateName(PairState state) {
   switch (state) {
-    case PairState::kUnprobed:
-      return "unprobed";
-    case PairState::kProbing:
-      return "probing";
-    case PairState::kReady:
-      return "ready";
-    case PairState::kFailed:
-      return "failed";
-    case PairState::kMismatch:
-      return "mismatch";
+    case PairState::kUnprobed: return "unprobed";
+    case PairState::kProbing: return "probing";
+    case PairState::kReady: return "ready";
+    case PairState::kFailed: return "failed";
+    case PairState::kMismatch: return "mismatch";
   }
   return "?";
 }

@@ -16,14 +16,10 @@ namespace baton {
 inline Outcome OutcomeOfRefusal(const absl::Status& why) {
   const std::string detail(why.message());
   switch (why.code()) {
-    case absl::StatusCode::kResourceExhausted:
-      return Outcome(Cause::kOverloaded, detail);
-    case absl::StatusCode::kUnavailable:
-      return Outcome(Cause::kDraining, detail);
-    case absl::StatusCode::kFailedPrecondition:
-      return Outcome(Cause::kRefused, detail);
-    default:
-      return Outcome(Cause::kInvalid, detail);
+    case absl::StatusCode::kResourceExhausted: return Outcome(Cause::kOverloaded, detail);
+    case absl::StatusCode::kUnavailable: return Outcome(Cause::kDraining, detail);
+    case absl::StatusCode::kFailedPrecondition: return Outcome(Cause::kRefused, detail);
+    default: return Outcome(Cause::kInvalid, detail);
   }
 }
 

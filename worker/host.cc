@@ -65,12 +65,9 @@ void RemoveOrphans() {
 
 std::string RoleName(v1::WorkerRole role) {
   switch (role) {
-    case v1::WORKER_ROLE_PREFILL:
-      return "prefill";
-    case v1::WORKER_ROLE_BOTH:
-      return "both";
-    default:
-      return "decode";
+    case v1::WORKER_ROLE_PREFILL: return "prefill";
+    case v1::WORKER_ROLE_BOTH: return "both";
+    default: return "decode";
   }
 }
 

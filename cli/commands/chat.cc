@@ -93,8 +93,7 @@ int Talk(Dialogue& dialogue, const Console& console) {
       case LineSource::Result::kTooLong:
         *console.err << "baton chat: a line has more than " << LineReader::kMaxLineBytes << " bytes" << std::endl;
         return kExitError;
-      case LineSource::Result::kLine:
-        break;
+      case LineSource::Result::kLine: break;
     }
     if (question.find_first_not_of(" \t\r") == std::string::npos) continue;
     if (ValidUtf8Prefix(question) < question.size()) {

@@ -188,16 +188,11 @@ std::vector<float> RopeFactors(const ModelConfig& config) {
 void AddFileType(TensorType type, GgufHeader& header) {
   const auto number = [type]() -> uint32_t {  // as in llama.cpp
     switch (type) {
-      case TensorType::kF16:
-        return 1;
-      case TensorType::kBF16:
-        return 32;
-      case TensorType::kQ8_0:
-        return 7;
-      case TensorType::kQ4_0:
-        return 2;
-      default:
-        return 0;
+      case TensorType::kF16: return 1;
+      case TensorType::kBF16: return 32;
+      case TensorType::kQ8_0: return 7;
+      case TensorType::kQ4_0: return 2;
+      default: return 0;
     }
   };
   header.AddUint32("general.file_type", number());

@@ -95,14 +95,10 @@ bool EncodeFloats(std::span<const float> values, std::byte* out, Convert convert
 
 void DecodeBlocks(TensorType type, const std::byte* blocks, size_t values, float* out) {
   switch (type) {
-    case TensorType::kF32:
-      return DecodeFloats<float>(blocks, values, [](float x) { return x; }, out);
-    case TensorType::kF16:
-      return DecodeFloats<uint16_t>(blocks, values, HalfToFloat, out);
-    case TensorType::kBF16:
-      return DecodeFloats<uint16_t>(blocks, values, BFloat16ToFloat, out);
-    default:
-      return DecodeGroups(type, blocks, values, out);
+    case TensorType::kF32: return DecodeFloats<float>(blocks, values, [](float x) { return x; }, out);
+    case TensorType::kF16: return DecodeFloats<uint16_t>(blocks, values, HalfToFloat, out);
+    case TensorType::kBF16: return DecodeFloats<uint16_t>(blocks, values, BFloat16ToFloat, out);
+    default: return DecodeGroups(type, blocks, values, out);
   }
 }
 

@@ -97,12 +97,9 @@ GroupShape GroupShapeOf(TensorType type) {
     case TensorType::kQ4_1:
     case TensorType::kQ5_1:
     case TensorType::kQ4_K:
-    case TensorType::kQ5_K:
-      return {.values = 32, .has_minimum = true};
-    case TensorType::kQ6_K:
-      return {.values = 16, .has_minimum = false};
-    default:
-      return {.values = 32, .has_minimum = false};
+    case TensorType::kQ5_K: return {.values = 32, .has_minimum = true};
+    case TensorType::kQ6_K: return {.values = 16, .has_minimum = false};
+    default: return {.values = 32, .has_minimum = false};
   }
 }
 
@@ -131,16 +128,12 @@ void ReadCodeGroup(TensorType type, const std::byte* blocks, size_t group, CodeG
       out.scale = ReadHalf(block);
       out.minimum = ReadHalf(block + 2);
       return ReadFiveBits(block + 4, block + 8, 0, out);
-    case TensorType::kQ4_K:
-      return ReadKGroup(block, group_of_block, /*five_bits=*/false, out);
-    case TensorType::kQ5_K:
-      return ReadKGroup(block, group_of_block, /*five_bits=*/true, out);
-    case TensorType::kQ6_K:
-      return ReadQ6KGroup(block, group_of_block, out);
+    case TensorType::kQ4_K: return ReadKGroup(block, group_of_block, /*five_bits=*/false, out);
+    case TensorType::kQ5_K: return ReadKGroup(block, group_of_block, /*five_bits=*/true, out);
+    case TensorType::kQ6_K: return ReadQ6KGroup(block, group_of_block, out);
     case TensorType::kF32:
     case TensorType::kF16:
-    case TensorType::kBF16:
-      return;  // not quantized
+    case TensorType::kBF16: return;  // not quantized
   }
 }
 

@@ -41,22 +41,17 @@ uint64_t SizeOf(GgufType type) {
   switch (type) {
     case GgufType::kUint8:
     case GgufType::kInt8:
-    case GgufType::kBool:
-      return 1;
+    case GgufType::kBool: return 1;
     case GgufType::kUint16:
-    case GgufType::kInt16:
-      return 2;
+    case GgufType::kInt16: return 2;
     case GgufType::kUint32:
     case GgufType::kInt32:
-    case GgufType::kFloat32:
-      return 4;
+    case GgufType::kFloat32: return 4;
     case GgufType::kUint64:
     case GgufType::kInt64:
-    case GgufType::kFloat64:
-      return 8;
+    case GgufType::kFloat64: return 8;
     case GgufType::kString:
-    case GgufType::kArray:
-      return 0;
+    case GgufType::kArray: return 0;
   }
   return 0;
 }

@@ -28,26 +28,18 @@ std::string_view TakeString(std::span<const std::byte>& bytes) {
 // Returns nullopt when the type is not an integer type or the value exceeds INT64_MAX.
 std::optional<int64_t> TakeInt(GgufType type, std::span<const std::byte>& bytes) {
   switch (type) {
-    case GgufType::kUint8:
-      return Take<uint8_t>(bytes);
-    case GgufType::kInt8:
-      return Take<int8_t>(bytes);
-    case GgufType::kUint16:
-      return Take<uint16_t>(bytes);
-    case GgufType::kInt16:
-      return Take<int16_t>(bytes);
-    case GgufType::kUint32:
-      return Take<uint32_t>(bytes);
-    case GgufType::kInt32:
-      return Take<int32_t>(bytes);
+    case GgufType::kUint8: return Take<uint8_t>(bytes);
+    case GgufType::kInt8: return Take<int8_t>(bytes);
+    case GgufType::kUint16: return Take<uint16_t>(bytes);
+    case GgufType::kInt16: return Take<int16_t>(bytes);
+    case GgufType::kUint32: return Take<uint32_t>(bytes);
+    case GgufType::kInt32: return Take<int32_t>(bytes);
     case GgufType::kUint64: {
       const auto number = Take<uint64_t>(bytes);
       return number <= INT64_MAX ? std::optional(static_cast<int64_t>(number)) : std::nullopt;
     }
-    case GgufType::kInt64:
-      return Take<int64_t>(bytes);
-    default:
-      return std::nullopt;
+    case GgufType::kInt64: return Take<int64_t>(bytes);
+    default: return std::nullopt;
   }
 }
 

@@ -184,8 +184,7 @@ class TokenizerConverter {
                            {"normalized", false},
                            {"special", types_[id] != GgufTokenType::kUserDefined}});
           break;
-        default:
-          vocabulary[std::string(tokens_[id])] = id;
+        default: vocabulary[std::string(tokens_[id])] = id;
       }
     }
     Json json;

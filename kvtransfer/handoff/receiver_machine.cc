@@ -43,9 +43,7 @@ void ReceiverMachine::Handle(const Close& close, Admission& admission, Actions* 
   if (it == attempts_.end()) return;
   switch (it->second.state) {
     case State::kOpen:
-    case State::kReceived:
-      Erase(it, admission);
-      break;
+    case State::kReceived: Erase(it, admission); break;
     case State::kQueued:
       out->emplace_back(Send{it->second.peer, Refused{close.key, Cause::kRevoked, "the attempt was closed"}});
       Erase(it, admission);
@@ -54,8 +52,7 @@ void ReceiverMachine::Handle(const Close& close, Admission& admission, Actions* 
       StartRevoking(it, admission);
       out->emplace_back(Send{it->second.peer, Revoke{close.key}});
       break;
-    case State::kRevoking:
-      break;
+    case State::kRevoking: break;
   }
 }
 
@@ -298,21 +295,11 @@ ReceiverMachine::Counts ReceiverMachine::counts() const {
   Counts counts;
   for (const auto& [key, attempt] : attempts_) {
     switch (attempt.state) {
-      case State::kOpen:
-        ++counts.open;
-        break;
-      case State::kQueued:
-        ++counts.queued;
-        break;
-      case State::kGranted:
-        ++counts.granted;
-        break;
-      case State::kRevoking:
-        ++counts.revoking;
-        break;
-      case State::kReceived:
-        ++counts.received;
-        break;
+      case State::kOpen: ++counts.open; break;
+      case State::kQueued: ++counts.queued; break;
+      case State::kGranted: ++counts.granted; break;
+      case State::kRevoking: ++counts.revoking; break;
+      case State::kReceived: ++counts.received; break;
     }
   }
   return counts;

@@ -173,8 +173,7 @@ void WriterMachine::Handle(const FlushDone&, Actions* out) {
       state_ = State::kFlushed;
       out->emplace_back(ReportFlushed{});
       return;
-    case AfterFlush::kCommit:
-      return SendCommit(out);
+    case AfterFlush::kCommit: return SendCommit(out);
     case AfterFlush::kAborted:
       out->emplace_back(Send{Aborted{key(), abort_cause_}});
       return EndUnfinished(WhyAborted(), out);

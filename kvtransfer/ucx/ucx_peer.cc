@@ -137,21 +137,15 @@ void UcxPeer::Open() {
 
 void UcxPeer::OnOpenFrame(const FrameHeader& header, std::string_view payload) {
   switch (header.type) {
-    case FrameType::kHeartbeat:
-      return;
-    case FrameType::kMessage:
-      return OnMessagePart(header, payload);
-    case FrameType::kPut:
-      return OnPut(header, payload);
-    case FrameType::kFlush:
-      return OnFlush(header);
-    case FrameType::kUnmapped:
-      return context_->peer_unmapped(*theirs_, header.a);
+    case FrameType::kHeartbeat: return;
+    case FrameType::kMessage: return OnMessagePart(header, payload);
+    case FrameType::kPut: return OnPut(header, payload);
+    case FrameType::kFlush: return OnFlush(header);
+    case FrameType::kUnmapped: return context_->peer_unmapped(*theirs_, header.a);
     case FrameType::kFlushed:
       if (!puts_.OnFlushed(header.a)) OnUnexpected("an answer to a flush that was not sent");
       return;
-    default:
-      return OnUnexpected("an unexpected frame on an open connection");
+    default: return OnUnexpected("an unexpected frame on an open connection");
   }
 }
 
@@ -238,11 +232,8 @@ void UcxPeer::Tick(SteadyTime now, absl::Duration stall) {
   if (!open()) return;
   channel_->SendHeartbeat();
   switch (liveness_.Check(now)) {
-    case Liveness::Verdict::kAlive:
-      break;
-    case Liveness::Verdict::kSilent:
-      SetState(PeerState::kSilent);
-      break;
+    case Liveness::Verdict::kAlive: break;
+    case Liveness::Verdict::kSilent: SetState(PeerState::kSilent); break;
     case Liveness::Verdict::kExpired:
       SetState(PeerState::kSilent);
       Leave(absl::DeadlineExceededError(

@@ -74,15 +74,11 @@ absl::Status UcxError(ucs_status_t status, const std::string& what) {
   const std::string text = absl::StrCat(what, ": ", ucs_status_string(status));
   switch (status) {
     case UCS_ERR_NO_MEMORY:
-    case UCS_ERR_NO_RESOURCE:
-      return absl::ResourceExhaustedError(text);
+    case UCS_ERR_NO_RESOURCE: return absl::ResourceExhaustedError(text);
     case UCS_ERR_INVALID_PARAM:
-    case UCS_ERR_INVALID_ADDR:
-      return absl::InvalidArgumentError(text);
-    case UCS_ERR_CANCELED:
-      return absl::CancelledError(text);
-    default:
-      return absl::UnavailableError(text);
+    case UCS_ERR_INVALID_ADDR: return absl::InvalidArgumentError(text);
+    case UCS_ERR_CANCELED: return absl::CancelledError(text);
+    default: return absl::UnavailableError(text);
   }
 }
 

@@ -251,28 +251,17 @@ absl::StatusOr<WireMessage> Decode(std::string_view bytes) {
       BATON_ASSIGN_OR_RETURN(Hello hello, FromProto(proto.hello()));
       return hello;
     }
-    case v1::HandoffMessage::kWelcome:
-      return FromProto(proto.welcome());
-    case v1::HandoffMessage::kReserve:
-      return FromProto(proto.reserve());
-    case v1::HandoffMessage::kQueued:
-      return KeyFromProto<Queued>(proto.queued());
-    case v1::HandoffMessage::kGranted:
-      return FromProto(proto.granted());
-    case v1::HandoffMessage::kRefused:
-      return FromProto(proto.refused());
-    case v1::HandoffMessage::kCancelReserve:
-      return KeyFromProto<CancelReserve>(proto.cancel_reserve());
-    case v1::HandoffMessage::kCommit:
-      return FromProto(proto.commit());
-    case v1::HandoffMessage::kCommitted:
-      return FromProto(proto.committed());
-    case v1::HandoffMessage::kRevoke:
-      return KeyFromProto<Revoke>(proto.revoke());
-    case v1::HandoffMessage::kAborted:
-      return FromProto(proto.aborted());
-    case v1::HandoffMessage::MESSAGE_NOT_SET:
-      break;
+    case v1::HandoffMessage::kWelcome: return FromProto(proto.welcome());
+    case v1::HandoffMessage::kReserve: return FromProto(proto.reserve());
+    case v1::HandoffMessage::kQueued: return KeyFromProto<Queued>(proto.queued());
+    case v1::HandoffMessage::kGranted: return FromProto(proto.granted());
+    case v1::HandoffMessage::kRefused: return FromProto(proto.refused());
+    case v1::HandoffMessage::kCancelReserve: return KeyFromProto<CancelReserve>(proto.cancel_reserve());
+    case v1::HandoffMessage::kCommit: return FromProto(proto.commit());
+    case v1::HandoffMessage::kCommitted: return FromProto(proto.committed());
+    case v1::HandoffMessage::kRevoke: return KeyFromProto<Revoke>(proto.revoke());
+    case v1::HandoffMessage::kAborted: return FromProto(proto.aborted());
+    case v1::HandoffMessage::MESSAGE_NOT_SET: break;
   }
   return Bad("message", "not set or unknown", "a message of this protocol version");
 }

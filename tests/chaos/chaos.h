@@ -209,13 +209,9 @@ class Chaos {
 
   void Do(const ChaosEvent& event) {
     switch (event.kind) {
-      case Kind::kRequest:
-        return;
-      case Kind::kKill:
-        return cluster_->Kill(event.node);
-      case Kind::kDrain:
-        drained_[event.node] = SteadyTime::Now();
-        return cluster_->Drain(event.node);
+      case Kind::kRequest: return;
+      case Kind::kKill: return cluster_->Kill(event.node);
+      case Kind::kDrain: drained_[event.node] = SteadyTime::Now(); return cluster_->Drain(event.node);
       case Kind::kRestart:
         // The process may have been told to drain, and has had time to end.
         if (cluster_->process(event.node).running()) {
@@ -225,12 +221,8 @@ class Chaos {
         }
         EXPECT_OK(cluster_->Restart(event.node));
         return;
-      case Kind::kStop:
-        EXPECT_OK(cluster_->process(event.node).Signal(SIGSTOP));
-        return;
-      case Kind::kContinue:
-        EXPECT_OK(cluster_->process(event.node).Signal(SIGCONT));
-        return;
+      case Kind::kStop: EXPECT_OK(cluster_->process(event.node).Signal(SIGSTOP)); return;
+      case Kind::kContinue: EXPECT_OK(cluster_->process(event.node).Signal(SIGCONT)); return;
       case Kind::kCut:
       case Kind::kRestore: {
         const auto change = event.kind == Kind::kCut ? &VirtualNetwork::Cut : &VirtualNetwork::Restore;
@@ -238,10 +230,8 @@ class Chaos {
         if (event.both) (network_->*change)(event.other, event.node);
         return;
       }
-      case Kind::kDelay:
-        return network_->SetDelay(event.on ? absl::Milliseconds(50) : absl::ZeroDuration());
-      case Kind::kLoss:
-        return network_->SetLoss(event.on ? 0.01 : 0);
+      case Kind::kDelay: return network_->SetDelay(event.on ? absl::Milliseconds(50) : absl::ZeroDuration());
+      case Kind::kLoss: return network_->SetLoss(event.on ? 0.01 : 0);
     }
   }
 
@@ -290,8 +280,7 @@ class Chaos {
           ADD_FAILURE() << "the schedule does not explain this error:\n" << Story(one, zero);
         }
         break;
-      default:
-        ADD_FAILURE() << "status " << reply.status.error_code() << ": " << reply.status.error_message();
+      default: ADD_FAILURE() << "status " << reply.status.error_code() << ": " << reply.status.error_message();
     }
     const absl::Duration deadline = one.event.deadline > absl::ZeroDuration() ? one.event.deadline : kUsualDeadline;
     EXPECT_LT(one.ended - one.started, deadline + kAbortPatience) << "nobody is kept beyond a deadline";

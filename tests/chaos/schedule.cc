@@ -114,26 +114,16 @@ class Scheduler {
 
 const char* Name(Kind kind) {
   switch (kind) {
-    case Kind::kRequest:
-      return "request";
-    case Kind::kKill:
-      return "kill";
-    case Kind::kDrain:
-      return "drain";
-    case Kind::kRestart:
-      return "restart";
-    case Kind::kStop:
-      return "stop";
-    case Kind::kContinue:
-      return "continue";
-    case Kind::kCut:
-      return "cut";
-    case Kind::kRestore:
-      return "restore";
-    case Kind::kDelay:
-      return "delay";
-    case Kind::kLoss:
-      return "loss";
+    case Kind::kRequest: return "request";
+    case Kind::kKill: return "kill";
+    case Kind::kDrain: return "drain";
+    case Kind::kRestart: return "restart";
+    case Kind::kStop: return "stop";
+    case Kind::kContinue: return "continue";
+    case Kind::kCut: return "cut";
+    case Kind::kRestore: return "restore";
+    case Kind::kDelay: return "delay";
+    case Kind::kLoss: return "loss";
   }
   return "?";
 }
@@ -153,15 +143,10 @@ std::string Describe(const ChaosEvent& event) {
         absl::StrAppend(&text, ", due in ", absl::FormatDuration(event.deadline));
       break;
     case Kind::kCut:
-    case Kind::kRestore:
-      absl::StrAppend(&text, " ", event.node, event.both ? " <-> " : " -> ", event.other);
-      break;
+    case Kind::kRestore: absl::StrAppend(&text, " ", event.node, event.both ? " <-> " : " -> ", event.other); break;
     case Kind::kDelay:
-    case Kind::kLoss:
-      absl::StrAppend(&text, event.on ? " on" : " off");
-      break;
-    default:
-      absl::StrAppend(&text, " ", event.node);
+    case Kind::kLoss: absl::StrAppend(&text, event.on ? " on" : " off"); break;
+    default: absl::StrAppend(&text, " ", event.node);
   }
   return text;
 }

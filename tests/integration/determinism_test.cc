@@ -27,15 +27,12 @@ v1::GenerateRequest MixedRequest(int i) {
     sampling.set_seed(uint64_t{7919} * i);
   }
   switch (i % 5) {
-    case 0:
-      break;
+    case 0: break;
     case 1:
       sampling.set_top_k(40);
       sampling.set_top_p(0.95);
       break;
-    case 2:
-      sampling.set_repetition_penalty(1.2);
-      break;
+    case 2: sampling.set_repetition_penalty(1.2); break;
     case 3:
       sampling.set_presence_penalty(0.8);
       sampling.set_frequency_penalty(0.4);
@@ -46,8 +43,7 @@ v1::GenerateRequest MixedRequest(int i) {
       (*sampling.mutable_logit_bias())[golden.greedy_ids[2]] = -100;
       sampling.set_ignore_eos(false);
       break;
-    default:
-      break;
+    default: break;
   }
   return request;
 }

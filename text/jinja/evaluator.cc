@@ -220,8 +220,7 @@ absl::StatusOr<Arguments> Evaluator::EvalArguments(const ArgumentExprs& exprs) {
 
 absl::StatusOr<Value> Evaluator::CallValue(const Value& callee, const Arguments& arguments) {
   switch (callee.kind()) {
-    case Kind::kFunction:
-      return callee.AsFunction().call(runtime_, Value(), arguments);
+    case Kind::kFunction: return callee.AsFunction().call(runtime_, Value(), arguments);
     case Kind::kMethod: {
       const BoundMethod& method = callee.AsMethod();
       const BuiltinFn call = FindMethod(method.receiver.kind(), method.name);
@@ -232,12 +231,9 @@ absl::StatusOr<Value> Evaluator::CallValue(const Value& callee, const Arguments&
       }
       return absl::UnimplementedError(Concat("the method '", method.name, "' is not supported"));
     }
-    case Kind::kMacro:
-      return CallMacro(callee.AsMacro(), arguments);
-    case Kind::kUndefined:
-      return UndefinedError(callee);
-    default:
-      return absl::InvalidArgumentError(Concat("'", TypeName(callee.kind()), "' object is not callable"));
+    case Kind::kMacro: return CallMacro(callee.AsMacro(), arguments);
+    case Kind::kUndefined: return UndefinedError(callee);
+    default: return absl::InvalidArgumentError(Concat("'", TypeName(callee.kind()), "' object is not callable"));
   }
 }
 

@@ -16,29 +16,14 @@ namespace {
 
 void AppendEscaped(char32_t c, bool ensure_ascii, std::string& out) {
   switch (c) {
-    case '"':
-      out += "\\\"";
-      return;
-    case '\\':
-      out += "\\\\";
-      return;
-    case '\n':
-      out += "\\n";
-      return;
-    case '\r':
-      out += "\\r";
-      return;
-    case '\t':
-      out += "\\t";
-      return;
-    case '\b':
-      out += "\\b";
-      return;
-    case '\f':
-      out += "\\f";
-      return;
-    default:
-      break;
+    case '"': out += "\\\""; return;
+    case '\\': out += "\\\\"; return;
+    case '\n': out += "\\n"; return;
+    case '\r': out += "\\r"; return;
+    case '\t': out += "\\t"; return;
+    case '\b': out += "\\b"; return;
+    case '\f': out += "\\f"; return;
+    default: break;
   }
   if (c < 0x20 || (ensure_ascii && c > 0x7F && c < 0x10000)) {
     absl::StrAppendFormat(&out, "\\u%04x", static_cast<unsigned>(c));
@@ -60,22 +45,14 @@ class Writer {
     BATON_RETURN_IF_ERROR(guard.status());
     BATON_RETURN_IF_ERROR(runtime_.heap.Step());
     switch (value.kind()) {
-      case Kind::kNone:
-        return Append("null");
-      case Kind::kBool:
-        return Append(value.AsBool() ? "true" : "false");
-      case Kind::kInt:
-        return Append(Concat(value.AsInt()));
-      case Kind::kFloat:
-        return Append(FloatText(value.AsFloat()));
-      case Kind::kString:
-        return WriteString(value.AsString());
-      case Kind::kList:
-        return WriteList(value.AsList());
-      case Kind::kDict:
-        return WriteDict(value.AsDict());
-      case Kind::kUndefined:
-        return UndefinedError(value);
+      case Kind::kNone: return Append("null");
+      case Kind::kBool: return Append(value.AsBool() ? "true" : "false");
+      case Kind::kInt: return Append(Concat(value.AsInt()));
+      case Kind::kFloat: return Append(FloatText(value.AsFloat()));
+      case Kind::kString: return WriteString(value.AsString());
+      case Kind::kList: return WriteList(value.AsList());
+      case Kind::kDict: return WriteDict(value.AsDict());
+      case Kind::kUndefined: return UndefinedError(value);
       default:
         return absl::InvalidArgumentError(
             Concat("an object of type ", TypeName(value.kind()), " is not JSON serializable"));
@@ -133,18 +110,12 @@ class Writer {
   // JSON keys are strings. Python's json.dumps writes a scalar key as its JSON text in quotes.
   absl::StatusOr<std::string> KeyText(const Value& key) {
     switch (key.kind()) {
-      case Kind::kString:
-        return std::string(key.AsString());
-      case Kind::kNone:
-        return "null";
-      case Kind::kBool:
-        return key.AsBool() ? "true" : "false";
-      case Kind::kInt:
-        return Concat(key.AsInt());
-      case Kind::kFloat:
-        return FloatText(key.AsFloat());
-      default:
-        return absl::InvalidArgumentError(Concat("a JSON key cannot be a ", TypeName(key.kind())));
+      case Kind::kString: return std::string(key.AsString());
+      case Kind::kNone: return "null";
+      case Kind::kBool: return key.AsBool() ? "true" : "false";
+      case Kind::kInt: return Concat(key.AsInt());
+      case Kind::kFloat: return FloatText(key.AsFloat());
+      default: return absl::InvalidArgumentError(Concat("a JSON key cannot be a ", TypeName(key.kind())));
     }
   }
 

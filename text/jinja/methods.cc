@@ -106,16 +106,11 @@ bool Contains(const std::string_view (&names)[N], std::string_view name) {
 
 BuiltinFn FindMethod(Kind receiver, std::string_view name) {
   switch (receiver) {
-    case Kind::kString:
-      return FindStringMethod(name);
-    case Kind::kDict:
-      return FindBuiltin(kDictMethods, name);
-    case Kind::kList:
-      return FindBuiltin(kListMethods, name);
-    case Kind::kLoop:
-      return FindBuiltin(kLoopMethods, name);
-    default:
-      return nullptr;
+    case Kind::kString: return FindStringMethod(name);
+    case Kind::kDict: return FindBuiltin(kDictMethods, name);
+    case Kind::kList: return FindBuiltin(kListMethods, name);
+    case Kind::kLoop: return FindBuiltin(kLoopMethods, name);
+    default: return nullptr;
   }
 }
 
@@ -133,12 +128,9 @@ bool IsForbiddenMethodOf(Kind receiver, std::string_view name) {
 
 bool IsUnsupportedMethodOf(Kind receiver, std::string_view name) {
   switch (receiver) {
-    case Kind::kString:
-      return Contains(kUnsupportedStringMethods, name);
-    case Kind::kDict:
-      return Contains(kUnsupportedDictMethods, name);
-    default:
-      return false;
+    case Kind::kString: return Contains(kUnsupportedStringMethods, name);
+    case Kind::kDict: return Contains(kUnsupportedDictMethods, name);
+    default: return false;
   }
 }
 

@@ -27,24 +27,15 @@ absl::Status IntegerOverflow() { return absl::InvalidArgumentError("integer over
 
 std::string_view Spelling(BinaryOp op) {
   switch (op) {
-    case BinaryOp::kAdd:
-      return "+";
-    case BinaryOp::kSubtract:
-      return "-";
-    case BinaryOp::kMultiply:
-      return "*";
-    case BinaryOp::kDivide:
-      return "/";
-    case BinaryOp::kFloorDivide:
-      return "//";
-    case BinaryOp::kModulo:
-      return "%";
-    case BinaryOp::kPower:
-      return "**";
-    case BinaryOp::kAnd:
-      return "and";
-    case BinaryOp::kOr:
-      return "or";
+    case BinaryOp::kAdd: return "+";
+    case BinaryOp::kSubtract: return "-";
+    case BinaryOp::kMultiply: return "*";
+    case BinaryOp::kDivide: return "/";
+    case BinaryOp::kFloorDivide: return "//";
+    case BinaryOp::kModulo: return "%";
+    case BinaryOp::kPower: return "**";
+    case BinaryOp::kAnd: return "and";
+    case BinaryOp::kOr: return "or";
   }
   return "?";
 }
@@ -113,26 +104,16 @@ absl::StatusOr<Value> IntegerArithmetic(BinaryOp op, int64_t left, int64_t right
   int64_t result = 0;
   bool overflow = false;
   switch (op) {
-    case BinaryOp::kAdd:
-      overflow = __builtin_add_overflow(left, right, &result);
-      break;
-    case BinaryOp::kSubtract:
-      overflow = __builtin_sub_overflow(left, right, &result);
-      break;
-    case BinaryOp::kMultiply:
-      overflow = __builtin_mul_overflow(left, right, &result);
-      break;
+    case BinaryOp::kAdd: overflow = __builtin_add_overflow(left, right, &result); break;
+    case BinaryOp::kSubtract: overflow = __builtin_sub_overflow(left, right, &result); break;
+    case BinaryOp::kMultiply: overflow = __builtin_mul_overflow(left, right, &result); break;
     case BinaryOp::kDivide:
       if (right == 0) return absl::InvalidArgumentError("division by zero");
       return Value::Float(static_cast<double>(left) / static_cast<double>(right));
-    case BinaryOp::kFloorDivide:
-      return FloorDivide(left, right);
-    case BinaryOp::kModulo:
-      return Modulo(left, right);
-    case BinaryOp::kPower:
-      return Power(left, right);
-    default:
-      return absl::InternalError("not an arithmetic operator");
+    case BinaryOp::kFloorDivide: return FloorDivide(left, right);
+    case BinaryOp::kModulo: return Modulo(left, right);
+    case BinaryOp::kPower: return Power(left, right);
+    default: return absl::InternalError("not an arithmetic operator");
   }
   if (overflow) return IntegerOverflow();
   return Value::Int(result);
@@ -140,16 +121,11 @@ absl::StatusOr<Value> IntegerArithmetic(BinaryOp op, int64_t left, int64_t right
 
 absl::StatusOr<Value> FloatArithmetic(BinaryOp op, double left, double right) {
   switch (op) {
-    case BinaryOp::kAdd:
-      return Value::Float(left + right);
-    case BinaryOp::kSubtract:
-      return Value::Float(left - right);
-    case BinaryOp::kMultiply:
-      return Value::Float(left * right);
-    case BinaryOp::kPower:
-      return Value::Float(std::pow(left, right));
-    default:
-      break;
+    case BinaryOp::kAdd: return Value::Float(left + right);
+    case BinaryOp::kSubtract: return Value::Float(left - right);
+    case BinaryOp::kMultiply: return Value::Float(left * right);
+    case BinaryOp::kPower: return Value::Float(std::pow(left, right));
+    default: break;
   }
   if (right == 0) return absl::InvalidArgumentError("division by zero");
   if (op == BinaryOp::kDivide) return Value::Float(left / right);
@@ -191,10 +167,8 @@ bool IsStringOrList(const Value& value) { return value.is(Kind::kString) || valu
 absl::Status UndefinedError(const Value& undefined) {
   const std::string_view owner = TypeName(undefined.owner());
   switch (undefined.owner()) {
-    case Kind::kUndefined:
-      return absl::InvalidArgumentError(Concat("'", undefined.AsString(), "' is undefined"));
-    case Kind::kNone:
-      return absl::InvalidArgumentError(Concat("'None' has no attribute '", undefined.AsString(), "'"));
+    case Kind::kUndefined: return absl::InvalidArgumentError(Concat("'", undefined.AsString(), "' is undefined"));
+    case Kind::kNone: return absl::InvalidArgumentError(Concat("'None' has no attribute '", undefined.AsString(), "'"));
     default:
       return absl::InvalidArgumentError(Concat("'", owner, " object' has no attribute '", undefined.AsString(), "'"));
   }
@@ -203,21 +177,14 @@ absl::Status UndefinedError(const Value& undefined) {
 bool IsTrue(const Value& value) {
   switch (value.kind()) {
     case Kind::kUndefined:
-    case Kind::kNone:
-      return false;
+    case Kind::kNone: return false;
     case Kind::kBool:
-    case Kind::kInt:
-      return value.AsInt() != 0;
-    case Kind::kFloat:
-      return value.AsFloat() != 0;
-    case Kind::kString:
-      return !value.AsString().empty();
-    case Kind::kList:
-      return !value.AsList().items.empty();
-    case Kind::kDict:
-      return !value.AsDict().entries.empty();
-    default:
-      return true;
+    case Kind::kInt: return value.AsInt() != 0;
+    case Kind::kFloat: return value.AsFloat() != 0;
+    case Kind::kString: return !value.AsString().empty();
+    case Kind::kList: return !value.AsList().items.empty();
+    case Kind::kDict: return !value.AsDict().entries.empty();
+    default: return true;
   }
 }
 
@@ -232,18 +199,14 @@ absl::StatusOr<bool> AreEqual(Runtime& runtime, const Value& left, const Value& 
   BATON_RETURN_IF_ERROR(guard.status());
   switch (left.kind()) {
     case Kind::kUndefined:
-    case Kind::kNone:
-      return true;
+    case Kind::kNone: return true;
     case Kind::kString:
       if (left.AsString().size() != right.AsString().size()) return false;
       BATON_RETURN_IF_ERROR(runtime.heap.Step(left.AsString().size()));
       return left.AsString() == right.AsString();
-    case Kind::kList:
-      return SequencesAreEqual(runtime, left.AsList(), right.AsList());
-    case Kind::kDict:
-      return DictsAreEqual(runtime, left.AsDict(), right.AsDict());
-    default:
-      return left.identity() == right.identity();
+    case Kind::kList: return SequencesAreEqual(runtime, left.AsList(), right.AsList());
+    case Kind::kDict: return DictsAreEqual(runtime, left.AsDict(), right.AsDict());
+    default: return left.identity() == right.identity();
   }
 }
 
@@ -280,32 +243,25 @@ absl::StatusOr<bool> CompareValues(Runtime& runtime, CompareOp op, const Value& 
   const bool unordered =
       (left.is(Kind::kFloat) && std::isnan(left.AsFloat())) || (right.is(Kind::kFloat) && std::isnan(right.AsFloat()));
   switch (op) {
-    case CompareOp::kEqual:
-      return AreEqual(runtime, left, right);
-    case CompareOp::kNotEqual:
-      return negated(AreEqual(runtime, left, right));
-    case CompareOp::kLess:
-      return IsLess(runtime, left, right);
-    case CompareOp::kGreater:
-      return IsLess(runtime, right, left);
+    case CompareOp::kEqual: return AreEqual(runtime, left, right);
+    case CompareOp::kNotEqual: return negated(AreEqual(runtime, left, right));
+    case CompareOp::kLess: return IsLess(runtime, left, right);
+    case CompareOp::kGreater: return IsLess(runtime, right, left);
     case CompareOp::kLessOrEqual:
       if (unordered) return false;
       return negated(IsLess(runtime, right, left));
     case CompareOp::kGreaterOrEqual:
       if (unordered) return false;
       return negated(IsLess(runtime, left, right));
-    case CompareOp::kIn:
-      return IsIn(runtime, left, right);
-    case CompareOp::kNotIn:
-      return negated(IsIn(runtime, left, right));
+    case CompareOp::kIn: return IsIn(runtime, left, right);
+    case CompareOp::kNotIn: return negated(IsIn(runtime, left, right));
   }
   return absl::InternalError("not a comparison");
 }
 
 absl::StatusOr<bool> IsIn(Runtime& runtime, const Value& item, const Value& container) {
   switch (container.kind()) {
-    case Kind::kUndefined:
-      return false;
+    case Kind::kUndefined: return false;
     case Kind::kString:
       if (!item.is(Kind::kString)) return UnsupportedOperands("in", item, container);
       BATON_RETURN_IF_ERROR(runtime.heap.Step(container.AsString().size()));
@@ -320,8 +276,7 @@ absl::StatusOr<bool> IsIn(Runtime& runtime, const Value& item, const Value& cont
       BATON_ASSIGN_OR_RETURN(const Value* found, FindKey(runtime, container.AsDict(), item));
       return found != nullptr;
     }
-    default:
-      return UnsupportedOperands("in", item, container);
+    default: return UnsupportedOperands("in", item, container);
   }
 }
 
@@ -357,8 +312,7 @@ absl::StatusOr<Value> Negate(const Value& value) {
 absl::StatusOr<std::vector<Value>> Items(Runtime& runtime, const Value& value) {
   std::vector<Value> items;
   switch (value.kind()) {
-    case Kind::kUndefined:
-      return items;
+    case Kind::kUndefined: return items;
     case Kind::kList:
       BATON_RETURN_IF_ERROR(runtime.heap.Reserve(value.AsList().items.size() * sizeof(Value)));
       return value.AsList().items;
@@ -370,26 +324,20 @@ absl::StatusOr<std::vector<Value>> Items(Runtime& runtime, const Value& value) {
       BATON_RETURN_IF_ERROR(runtime.heap.Reserve(value.AsString().size() * sizeof(Value)));
       for (const std::string_view character : CodePoints(value.AsString())) items.push_back(Value::String(character));
       return items;
-    default:
-      return absl::InvalidArgumentError(Concat("'", TypeName(value.kind()), "' object is not iterable"));
+    default: return absl::InvalidArgumentError(Concat("'", TypeName(value.kind()), "' object is not iterable"));
   }
 }
 
 absl::StatusOr<int64_t> Length(Runtime& runtime, const Value& value) {
   switch (value.kind()) {
-    case Kind::kUndefined:
-      return 0;
-    case Kind::kList:
-      return static_cast<int64_t>(value.AsList().items.size());
-    case Kind::kDict:
-      return static_cast<int64_t>(value.AsDict().entries.size());
+    case Kind::kUndefined: return 0;
+    case Kind::kList: return static_cast<int64_t>(value.AsList().items.size());
+    case Kind::kDict: return static_cast<int64_t>(value.AsDict().entries.size());
     case Kind::kString:
       BATON_RETURN_IF_ERROR(runtime.heap.Step(value.AsString().size()));
       return static_cast<int64_t>(CountCodePoints(value.AsString()));
-    case Kind::kLoop:
-      return static_cast<int64_t>(value.AsLoop().items.size());
-    default:
-      return absl::InvalidArgumentError(Concat("object of type '", TypeName(value.kind()), "' has no len()"));
+    case Kind::kLoop: return static_cast<int64_t>(value.AsLoop().items.size());
+    default: return absl::InvalidArgumentError(Concat("object of type '", TypeName(value.kind()), "' has no len()"));
   }
 }
 

@@ -19,22 +19,14 @@ constexpr std::array<std::string_view, 13> kUnsupportedStatements = {
 
 std::string Describe(const Token& token) {
   switch (token.kind) {
-    case TokenKind::kText:
-      return "text";
-    case TokenKind::kBlockBegin:
-      return "'{%'";
-    case TokenKind::kBlockEnd:
-      return "'%}'";
-    case TokenKind::kVariableBegin:
-      return "'{{'";
-    case TokenKind::kVariableEnd:
-      return "'}}'";
-    case TokenKind::kEnd:
-      return "the end of the template";
-    case TokenKind::kString:
-      return "a string";
-    default:
-      return Concat("'", token.text, "'");
+    case TokenKind::kText: return "text";
+    case TokenKind::kBlockBegin: return "'{%'";
+    case TokenKind::kBlockEnd: return "'%}'";
+    case TokenKind::kVariableBegin: return "'{{'";
+    case TokenKind::kVariableEnd: return "'}}'";
+    case TokenKind::kEnd: return "the end of the template";
+    case TokenKind::kString: return "a string";
+    default: return Concat("'", token.text, "'");
   }
 }
 

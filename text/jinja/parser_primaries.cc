@@ -20,20 +20,16 @@ constexpr size_t kMaxFieldBytes = 64;
 absl::StatusOr<ExprPtr> Parser::ParsePrimary() {
   const int line = Peek().line;
   switch (Peek().kind) {
-    case TokenKind::kName:
-      return ParseNameOrConstant();
-    case TokenKind::kInteger:
-      return MakeExpr(line, 0, Literal{Take().integer});
-    case TokenKind::kFloat:
-      return MakeExpr(line, 0, Literal{Take().number});
+    case TokenKind::kName: return ParseNameOrConstant();
+    case TokenKind::kInteger: return MakeExpr(line, 0, Literal{Take().integer});
+    case TokenKind::kFloat: return MakeExpr(line, 0, Literal{Take().number});
     case TokenKind::kString: {
       std::string text = Take().text;
       while (Peek().kind == TokenKind::kString) text += Take().text;
       if (text.size() <= kMaxFieldBytes) fields_.insert(text);
       return MakeExpr(line, 0, Literal{std::move(text)});
     }
-    default:
-      break;
+    default: break;
   }
   if (AtOperator("(")) return ParseParentheses();
   if (AtOperator("[")) return ParseListDisplay();

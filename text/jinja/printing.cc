@@ -103,20 +103,11 @@ absl::Status AppendText(Runtime& runtime, const Value& value, std::string& out) 
   BATON_RETURN_IF_ERROR(guard.status());
   const size_t size_before = out.size();
   switch (value.kind()) {
-    case Kind::kUndefined:
-      break;
-    case Kind::kNone:
-      out += "None";
-      break;
-    case Kind::kBool:
-      out += value.AsBool() ? "True" : "False";
-      break;
-    case Kind::kInt:
-      Append(out, value.AsInt());
-      break;
-    case Kind::kFloat:
-      out += FormatFloat(value.AsFloat());
-      break;
+    case Kind::kUndefined: break;
+    case Kind::kNone: out += "None"; break;
+    case Kind::kBool: out += value.AsBool() ? "True" : "False"; break;
+    case Kind::kInt: Append(out, value.AsInt()); break;
+    case Kind::kFloat: out += FormatFloat(value.AsFloat()); break;
     case Kind::kString:
       BATON_RETURN_IF_ERROR(runtime.heap.Reserve(value.AsString().size()));
       out += value.AsString();
@@ -127,8 +118,7 @@ absl::Status AppendText(Runtime& runtime, const Value& value, std::string& out) 
     case Kind::kDict:
       BATON_RETURN_IF_ERROR(AppendDictRepr(runtime, value.AsDict(), out));
       return runtime.heap.Reserve(4 * value.AsDict().entries.size() + 2);
-    default:
-      return absl::InvalidArgumentError(Concat("a ", TypeName(value.kind()), " cannot be converted to text"));
+    default: return absl::InvalidArgumentError(Concat("a ", TypeName(value.kind()), " cannot be converted to text"));
   }
   return runtime.heap.Reserve(out.size() - size_before);
 }

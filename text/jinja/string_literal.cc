@@ -20,26 +20,17 @@ int DigitValue(char c, int base) {
 // Returns the value of an escape with a single letter, or 0 when `c` is no such escape.
 char SimpleEscape(char c) {
   switch (c) {
-    case 'n':
-      return '\n';
-    case 't':
-      return '\t';
-    case 'r':
-      return '\r';
-    case 'b':
-      return '\b';
-    case 'f':
-      return '\f';
-    case 'v':
-      return '\v';
-    case 'a':
-      return '\a';
+    case 'n': return '\n';
+    case 't': return '\t';
+    case 'r': return '\r';
+    case 'b': return '\b';
+    case 'f': return '\f';
+    case 'v': return '\v';
+    case 'a': return '\a';
     case '\\':
     case '\'':
-    case '"':
-      return c;
-    default:
-      return 0;
+    case '"': return c;
+    default: return 0;
   }
 }
 
@@ -72,18 +63,12 @@ class Unescaper {
       return absl::OkStatus();
     }
     switch (c) {
-      case '\n':
-        return absl::OkStatus();
-      case 'x':
-        return CodePoint(2);
-      case 'u':
-        return CodePoint(4);
-      case 'U':
-        return CodePoint(8);
-      case 'N':
-        return absl::InvalidArgumentError("the escape '\\N' is not supported");
-      default:
-        break;
+      case '\n': return absl::OkStatus();
+      case 'x': return CodePoint(2);
+      case 'u': return CodePoint(4);
+      case 'U': return CodePoint(8);
+      case 'N': return absl::InvalidArgumentError("the escape '\\N' is not supported");
+      default: break;
     }
     if (DigitValue(c, 8) >= 0) {
       int value = DigitValue(c, 8);

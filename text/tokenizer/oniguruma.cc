@@ -86,8 +86,7 @@ class Translator {
 
   absl::Status TranslateNext() {
     switch (rest_[0]) {
-      case '(':
-        return OpenGroup();
+      case '(': return OpenGroup();
       case ')':
         Take(1);
         if (groups_.size() > 1) {
@@ -111,8 +110,7 @@ class Translator {
         BeginAtom(out_.size());
         out_ += TakeEscape(/*in_class=*/false);
         return absl::OkStatus();
-      default:
-        break;
+      default: break;
     }
     if (const std::string quantifier = TakeQuantifier(); !quantifier.empty()) return Quantify(quantifier);
     BeginAtom(out_.size());
@@ -198,36 +196,26 @@ class Translator {
     if (rest_.empty()) return "\\";
     const std::string_view letter = TakeCodePoint();
     switch (letter[0]) {
-      case 's':
-        return "\\p{White_Space}";
-      case 'S':
-        return "\\P{White_Space}";
-      case 'h':
-        return in_class ? "0-9A-Fa-f" : "[0-9A-Fa-f]";
-      case 'H':
-        return "[^0-9A-Fa-f]";
-      case 'v':
-        return "\\x0B";
+      case 's': return "\\p{White_Space}";
+      case 'S': return "\\P{White_Space}";
+      case 'h': return in_class ? "0-9A-Fa-f" : "[0-9A-Fa-f]";
+      case 'H': return "[^0-9A-Fa-f]";
+      case 'v': return "\\x0B";
       case 'V':
       case 'Q':
-      case 'E':
-        return std::string(letter);  // no escape in Oniguruma: the letter itself
+      case 'E': return std::string(letter);  // no escape in Oniguruma: the letter itself
       case 'u':
         if (std::min(rest_.find_first_not_of(kHexDigits), rest_.size()) < 4) break;
         return Concat("\\x{", Take(4), "}");
       case 'p':
-      case 'P':
-        return Concat("\\", letter, rest_.starts_with("{") ? TranslateProperty(TakeThrough('}')) : "");
-      case 'x':
-        return Concat("\\x", rest_.starts_with("{") ? TakeThrough('}') : TakeWhile(kHexDigits, 2));
+      case 'P': return Concat("\\", letter, rest_.starts_with("{") ? TranslateProperty(TakeThrough('}')) : "");
+      case 'x': return Concat("\\x", rest_.starts_with("{") ? TakeThrough('}') : TakeWhile(kHexDigits, 2));
       case 'k':
       case 'g':
         if (in_class || rest_.empty()) break;
         return Concat("\\", letter, rest_[0] == '<' ? TakeThrough('>') : rest_[0] == '\'' ? TakeThrough('\'') : "");
-      case 'c':
-        return Concat("\\c", Take(1));
-      default:
-        break;
+      case 'c': return Concat("\\c", Take(1));
+      default: break;
     }
     if (kDecimalDigits.find(letter) != std::string_view::npos)
       return Concat("\\", letter, TakeWhile(kDecimalDigits, 2));

@@ -65,9 +65,7 @@ void Join(SplitBehavior behavior, std::vector<Part>& parts) {
     const Part part = parts[i];
     const Part* previous = kept > 0 ? &parts[kept - 1] : nullptr;
     switch (behavior) {
-      case SplitBehavior::kIsolated:
-        merge_or_keep(part, false);
-        break;
+      case SplitBehavior::kIsolated: merge_or_keep(part, false); break;
       case SplitBehavior::kRemoved:
         if (!part.is_match) merge_or_keep(part, false);
         break;

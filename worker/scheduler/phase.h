@@ -37,8 +37,7 @@ constexpr std::optional<Phase> Next(Phase phase, PhaseEvent event) {
 constexpr std::string_view Name(Phase phase) {
   switch (phase) {
 #define PHASE(name, ...) \
-  case Phase::k##name:   \
-    return #name;
+  case Phase::k##name: return #name;
 #include "worker/scheduler/phases.def"
   }
   return "?";

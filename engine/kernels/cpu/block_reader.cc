@@ -18,33 +18,23 @@ constexpr QuantShape Shape() {
 
 QuantShape ShapeOf(PanelFormat format) {
   switch (format) {
-    case PanelFormat::kInt8Fine:
-      return Shape<PanelFormat::kInt8Fine>();
-    case PanelFormat::kInt8Min:
-      return Shape<PanelFormat::kInt8Min>();
-    case PanelFormat::kInt4:
-      return Shape<PanelFormat::kInt4>();
-    case PanelFormat::kInt4Min:
-      return Shape<PanelFormat::kInt4Min>();
-    default:
-      return Shape<PanelFormat::kInt8>();
+    case PanelFormat::kInt8Fine: return Shape<PanelFormat::kInt8Fine>();
+    case PanelFormat::kInt8Min: return Shape<PanelFormat::kInt8Min>();
+    case PanelFormat::kInt4: return Shape<PanelFormat::kInt4>();
+    case PanelFormat::kInt4Min: return Shape<PanelFormat::kInt4Min>();
+    default: return Shape<PanelFormat::kInt8>();
   }
 }
 
 PanelFormat FormatFor(TensorType type) {
   switch (type) {
-    case TensorType::kQ4_0:
-      return PanelFormat::kInt4;
+    case TensorType::kQ4_0: return PanelFormat::kInt4;
     case TensorType::kQ4_1:
-    case TensorType::kQ4_K:
-      return PanelFormat::kInt4Min;
+    case TensorType::kQ4_K: return PanelFormat::kInt4Min;
     case TensorType::kQ5_1:
-    case TensorType::kQ5_K:
-      return PanelFormat::kInt8Min;
-    case TensorType::kQ6_K:
-      return PanelFormat::kInt8Fine;
-    default:
-      return PanelFormat::kInt8;  // Q8_0, Q5_0
+    case TensorType::kQ5_K: return PanelFormat::kInt8Min;
+    case TensorType::kQ6_K: return PanelFormat::kInt8Fine;
+    default: return PanelFormat::kInt8;  // Q8_0, Q5_0
   }
 }
 

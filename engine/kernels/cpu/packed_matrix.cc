@@ -93,19 +93,16 @@ void PackGroups(TensorType type, const std::byte* row, int inputs, PanelFormat f
 void PackRow(const TensorView& from, int row, PanelFormat format, int panel_outputs, int lane, std::byte* panel) {
   const std::byte* const source = from.data + FileRow(from, row) * BytesOf(from.type, from.cols);
   switch (format) {
-    case PanelFormat::kF32:
-      return Scatter<uint32_t>(source, from.cols, panel + size_t(lane) * 4, panel_outputs);
+    case PanelFormat::kF32: return Scatter<uint32_t>(source, from.cols, panel + size_t(lane) * 4, panel_outputs);
     case PanelFormat::kF16:
-    case PanelFormat::kBF16:
-      return Scatter<uint16_t>(source, from.cols, panel + size_t(lane) * 2, panel_outputs);
+    case PanelFormat::kBF16: return Scatter<uint16_t>(source, from.cols, panel + size_t(lane) * 2, panel_outputs);
     case PanelFormat::kBF16Pairs:
       Scatter<uint32_t>(source, from.cols / 2, panel + size_t(lane) * 4, panel_outputs);
       if (from.cols % 2 != 0) {
         std::memcpy(panel + (size_t(from.cols / 2) * panel_outputs + lane) * 4, source + size_t(from.cols - 1) * 2, 2);
       }
       return;
-    default:
-      return PackGroups(from.type, source, from.cols, format, panel_outputs, lane, panel);
+    default: return PackGroups(from.type, source, from.cols, format, panel_outputs, lane, panel);
   }
 }
 
@@ -209,19 +206,15 @@ void PackedMatrix::ReadOutput(int output, float* row) const {
   const std::byte* const panel = section->data + output / panel_outputs_ * section->panel_bytes;
   const int lane = output % panel_outputs_;
   switch (section->format) {
-    case PanelFormat::kF32:
-      return Widen(panel + size_t(lane) * 4, panel_outputs_, TensorType::kF32, inputs_, row);
-    case PanelFormat::kF16:
-      return Widen(panel + size_t(lane) * 2, panel_outputs_, TensorType::kF16, inputs_, row);
-    case PanelFormat::kBF16:
-      return Widen(panel + size_t(lane) * 2, panel_outputs_, TensorType::kBF16, inputs_, row);
+    case PanelFormat::kF32: return Widen(panel + size_t(lane) * 4, panel_outputs_, TensorType::kF32, inputs_, row);
+    case PanelFormat::kF16: return Widen(panel + size_t(lane) * 2, panel_outputs_, TensorType::kF16, inputs_, row);
+    case PanelFormat::kBF16: return Widen(panel + size_t(lane) * 2, panel_outputs_, TensorType::kBF16, inputs_, row);
     case PanelFormat::kBF16Pairs:
       for (int i = 0; i < inputs_; ++i) {
         row[i] = WidenOne(panel + (size_t(i / 2) * panel_outputs_ + lane) * 4 + size_t(i % 2) * 2, TensorType::kBF16);
       }
       return;
-    default:
-      return ReadGroups(section->format, panel, panel_outputs_, lane, inputs_, row);
+    default: return ReadGroups(section->format, panel, panel_outputs_, lane, inputs_, row);
   }
 }
 

@@ -16,23 +16,12 @@ inline std::string Mutate(std::string text, uint64_t seed) {
     const size_t at = below(text.size());
     const size_t length = std::min<size_t>(1 + below(16), text.size() - at);
     switch (below(6)) {
-      case 0:
-        text[at] = static_cast<char>(text[at] ^ (1 << below(8)));
-        break;
-      case 1:
-        text[at] = static_cast<char>(below(256));
-        break;
-      case 2:
-        text[at] = "0123456789-\"{}[],:"[below(18)];
-        break;
-      case 3:
-        text.resize(at);
-        break;
-      case 4:
-        text.erase(at, length);
-        break;
-      default:
-        text.insert(at, text.substr(at, length));
+      case 0: text[at] = static_cast<char>(text[at] ^ (1 << below(8))); break;
+      case 1: text[at] = static_cast<char>(below(256)); break;
+      case 2: text[at] = "0123456789-\"{}[],:"[below(18)]; break;
+      case 3: text.resize(at); break;
+      case 4: text.erase(at, length); break;
+      default: text.insert(at, text.substr(at, length));
     }
   }
   return text;

@@ -162,7 +162,8 @@ TEST(MakeModel, QuantizesTheMatrices) {
 TEST(MakeModel, RefusesWhatCannotBe) {
   const testing::TempFolder folder;
   MakeModelOptions options = {.preset = SmallPreset(), .type = TensorType::kQ8_0, .format = ModelFormat::kSafetensors};
-  EXPECT_TRUE(Fails(MakeModel(options, folder.path() / "m"), kInvalid, "type for safetensors: expected f32, f16 or bf16"));
+  EXPECT_TRUE(
+      Fails(MakeModel(options, folder.path() / "m"), kInvalid, "type for safetensors: expected f32, f16 or bf16"));
   folder.Write("m.gguf", "mine");
   options.format = ModelFormat::kGguf;
   EXPECT_TRUE(

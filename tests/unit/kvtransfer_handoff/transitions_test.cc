@@ -118,22 +118,14 @@ WriterMachine WriterIn(const std::string& state) {
 // The five states of flushing look alike from outside; what they do next tells them apart.
 std::string StateName(const WriterMachine& writer) {
   switch (writer.state()) {
-    case WriterMachine::State::kNew:
-      return "New";
-    case WriterMachine::State::kReserving:
-      return "Reserving";
-    case WriterMachine::State::kQueued:
-      return "Queued";
-    case WriterMachine::State::kGranted:
-      return "Granted";
-    case WriterMachine::State::kFlushed:
-      return "Flushed";
-    case WriterMachine::State::kCommitting:
-      return "Committing";
-    case WriterMachine::State::kEnded:
-      return "Ended";
-    case WriterMachine::State::kFlushing:
-      break;
+    case WriterMachine::State::kNew: return "New";
+    case WriterMachine::State::kReserving: return "Reserving";
+    case WriterMachine::State::kQueued: return "Queued";
+    case WriterMachine::State::kGranted: return "Granted";
+    case WriterMachine::State::kFlushed: return "Flushed";
+    case WriterMachine::State::kCommitting: return "Committing";
+    case WriterMachine::State::kEnded: return "Ended";
+    case WriterMachine::State::kFlushing: break;
   }
   WriterMachine copy = writer;
   std::string fence;

@@ -34,12 +34,9 @@ void World::Take(const Step& step) {
 void World::Act(const Step& step) {
   const int i = step.index;
   switch (step.kind) {
-    case StepKind::kStart:
-      return Start(i);
-    case StepKind::kCancel:
-      return EndAttempt(i);
-    case StepKind::kCloseArrives:
-      return CloseAtDecode(i);
+    case StepKind::kStart: return Start(i);
+    case StepKind::kCancel: return EndAttempt(i);
+    case StepKind::kCloseArrives: return CloseAtDecode(i);
     case StepKind::kAbortArrives:
       attempt(i).abort = false;
       if (mutation_ == Mutation::kReleaseSourceAtAbort) attempt(i).handoff->source_released = true;
@@ -51,8 +48,7 @@ void World::Act(const Step& step) {
         return;
       }
       return TellWriter(i, WriterMachine::PutLayer{.layer = 0, .first_page = 0, .sources = {PageId(0), PageId(1)}});
-    case StepKind::kFlushPuts:
-      return TellWriter(i, WriterMachine::FlushPuts{});
+    case StepKind::kFlushPuts: return TellWriter(i, WriterMachine::FlushPuts{});
     case StepKind::kCommit:
       attempt(i).handoff->commit_asked = true;
       return TellWriter(i, WriterMachine::CommitSequence{.output = {7}});
@@ -62,19 +58,15 @@ void World::Act(const Step& step) {
       requests_[size_t(i / kAttempts)].phase = Phase::kDone;
       attempt(i).close = true;
       return;
-    case StepKind::kFlushDone:
-      return FinishFlush(i);
+    case StepKind::kFlushDone: return FinishFlush(i);
     case StepKind::kFlushFailed:
       fault_ = true;
       DetachPuts(attempt(i).connection, i);
       if (mutation_ == Mutation::kFenceAfterFailedFlush) return TellWriter(i, WriterMachine::FlushDone{});
       return TellWriter(i, WriterMachine::FlushFailed{absl::UnavailableError("flush failed")});
-    case StepKind::kDeliverToDecode:
-      return DeliverToDecode(i);
-    case StepKind::kDeliverToPrefill:
-      return DeliverToPrefill(i);
-    case StepKind::kSequenceEnds:
-      return EndSequence(i);
+    case StepKind::kDeliverToDecode: return DeliverToDecode(i);
+    case StepKind::kDeliverToPrefill: return DeliverToPrefill(i);
+    case StepKind::kSequenceEnds: return EndSequence(i);
     case StepKind::kDecodeSeesSilence:
       fault_ = true;
       connections_[step.index].decode_view = PeerState::kSilent;
@@ -82,16 +74,10 @@ void World::Act(const Step& step) {
     case StepKind::kDecodeSeesAlive:
       connections_[step.index].decode_view = PeerState::kAlive;
       return TellReceiver(ReceiverMachine::PeerChanged{PeerId(i), PeerState::kAlive, {}});
-    case StepKind::kDecodeGivesUp:
-      return DecodeGivesUp(i);
-    case StepKind::kDecodeRevokes:
-      return DecodeRevokes(i);
-    case StepKind::kPrefillGivesUp:
-      fault_ = true;
-      return PrefillGivesUp(i);
-    case StepKind::kPrefillRevokes:
-      fault_ = true;
-      return PrefillRevokes(i);
+    case StepKind::kDecodeGivesUp: return DecodeGivesUp(i);
+    case StepKind::kDecodeRevokes: return DecodeRevokes(i);
+    case StepKind::kPrefillGivesUp: fault_ = true; return PrefillGivesUp(i);
+    case StepKind::kPrefillRevokes: fault_ = true; return PrefillRevokes(i);
     case StepKind::kCrashPrefill:
     case StepKind::kRestartPrefill:
       fault_ = true;
@@ -102,8 +88,7 @@ void World::Act(const Step& step) {
       fault_ = true;
       decode_ = step.kind == StepKind::kCrashDecode ? Process::kDead : Process::kUp;
       return DecodeDies();
-    case StepKind::kCount:
-      return;
+    case StepKind::kCount: return;
   }
 }
 

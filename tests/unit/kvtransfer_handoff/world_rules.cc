@@ -42,18 +42,15 @@ std::string World::Disagreement() const {
     const WriterMachine::State writer = handoff ? handoff->writer.state() : WriterMachine::State::kEnded;
     const bool agree = [&] {
       switch (writer) {
-        case WriterMachine::State::kQueued:
-          return receiver == ReceiverMachine::State::kQueued;
+        case WriterMachine::State::kQueued: return receiver == ReceiverMachine::State::kQueued;
         case WriterMachine::State::kGranted:
-        case WriterMachine::State::kFlushed:
-          return receiver == ReceiverMachine::State::kGranted;
+        case WriterMachine::State::kFlushed: return receiver == ReceiverMachine::State::kGranted;
         case WriterMachine::State::kFlushing:
           return receiver == ReceiverMachine::State::kGranted || receiver == ReceiverMachine::State::kRevoking;
         case WriterMachine::State::kEnded:
           return !receiver || receiver == ReceiverMachine::State::kOpen ||
                  receiver == ReceiverMachine::State::kReceived;
-        default:
-          return false;  // waits for an answer that is not under way
+        default: return false;  // waits for an answer that is not under way
       }
     }();
     if (!agree) return "I2: the two sides disagree about an attempt, and no message is under way";

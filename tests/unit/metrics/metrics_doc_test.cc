@@ -60,14 +60,10 @@ std::vector<MetricFamily> WorkerFamilies() {
 
 std::string TypeName(MetricType type) {
   switch (type) {
-    case MetricType::Counter:
-      return "counter";
-    case MetricType::Gauge:
-      return "gauge";
-    case MetricType::Histogram:
-      return "histogram";
-    default:
-      return "?";
+    case MetricType::Counter: return "counter";
+    case MetricType::Gauge: return "gauge";
+    case MetricType::Histogram: return "histogram";
+    default: return "?";
   }
 }
 

@@ -65,15 +65,12 @@ inline std::string RandomUnicode(std::mt19937& random, int length) {
   for (int i = 0; i < length; ++i) {
     char32_t c = 0;
     switch (random() % 4) {
-      case 0:
-        c = kTricky[random() % std::size(kTricky)];
-        break;
+      case 0: c = kTricky[random() % std::size(kTricky)]; break;
       case 1:
         c = random() % 0x110000;
         if (c >= 0xD800 && c <= 0xDFFF) c = 0xD7FF;
         break;
-      default:
-        c = random() % 0x80;
+      default: c = random() % 0x80;
     }
     AppendUtf8(c, text);
   }

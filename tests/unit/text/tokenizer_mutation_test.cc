@@ -21,23 +21,12 @@ std::string Mutate(std::string text, std::mt19937& random) {
     const size_t at = random() % text.size();
     const size_t length = 1 + random() % std::min<size_t>(text.size() - at, 24);
     switch (random() % 6) {
-      case 0:
-        text.resize(at);
-        break;
-      case 1:
-        text[at] = static_cast<char>(text[at] ^ (1 << random() % 8));
-        break;
-      case 2:
-        text[at] = kPoison[random() % kPoison.size()];
-        break;
-      case 3:
-        text.erase(at, length);
-        break;
-      case 4:
-        text.insert(random() % text.size(), text.substr(at, length));
-        break;
-      default:
-        text.insert(at, 1, kPoison[random() % kPoison.size()]);
+      case 0: text.resize(at); break;
+      case 1: text[at] = static_cast<char>(text[at] ^ (1 << random() % 8)); break;
+      case 2: text[at] = kPoison[random() % kPoison.size()]; break;
+      case 3: text.erase(at, length); break;
+      case 4: text.insert(random() % text.size(), text.substr(at, length)); break;
+      default: text.insert(at, 1, kPoison[random() % kPoison.size()]);
     }
   }
   return text;
