@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The `baton` command line as a function, so that tests can run it without a process.
 #pragma once
 

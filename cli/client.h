@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The command line's connection to a router, with errors that say what to do.
 #pragma once
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Libraries of the fixed stack, all from Debian packages (deploy/packages.txt).
 
 find_package(Threads REQUIRED)

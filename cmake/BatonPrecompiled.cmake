@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Headers that most sources include, parsed once: most of what compiling Baton costs. Only with Clang: it is what the
 # presets use, and clang-tidy reads the same files.
 #

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # baton_library(NAME <target> FOLDER <folder> SOURCES <files> DEPS <targets> [PRIVATE_DEPS <targets>] [HEADERS <files>])
 #
 # One folder, one target. The target's users may include the folder's headers as "<folder>/x.h" and nothing else: each

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Compiler cache, linker, sanitizers. Nothing here is about Baton's own targets.
 
 find_program(CCACHE_PROGRAM ccache)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Network addresses in options: "host:port".
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads options from a YAML file.
 #include <yaml-cpp/yaml.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one place where gRPC servers and channels are made, so that limits, keepalive and (later) TLS are the same
 // everywhere.
 #pragma once

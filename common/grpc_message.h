@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses and serializes messages of calls that take raw bytes. gRPC itself answers a message that it cannot parse with
 // an empty UNIMPLEMENTED; ParseMessage names the error.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Server reflection v1 (proto/grpc/reflection/v1/reflection.proto) over the messages that are linked into the process.
 //
 // Usage: construct, Install, then build and start the server, which the service must outlive. Thread-safe from then on.

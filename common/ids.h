@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Identifiers that all processes share. Plain values.
 #pragma once
 

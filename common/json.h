@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses untrusted JSON within limits and reads objects field by field. Errors name the place.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Structured logs: one line per event, `key=value` fields, on stderr.
 //
 //   Log(LogLevel::kInfo, "handoff.granted", {{"request", id.ToString()}, {"pages", pages}});

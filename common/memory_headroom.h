@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much memory this process may still take: what the machine has left, and what its memory cgroup allows.
 //
 // Values are those of the moment: other processes take memory, too. Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A process's metrics: a registry, and a page that serves it at http://<listen>/metrics together with those of every
 // process (metrics_process.h).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Histogram boundaries, one set per kind of quantity.
 //
 // A set has at most 24 boundaries. Seven boundaries a decade (1, 1.4, 2, 2.7, 3.7, 5, 7) cover three decades. There, a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The only file that knows version and revision: a new commit compiles nothing else.
 #include "common/metrics_process.h"
 

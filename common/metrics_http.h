@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An HTTP server with one page: GET and HEAD of /metrics.
 //
 // One thread of its own serves at most 16 connections at a time, one request each, and gives a client 5 s for it.

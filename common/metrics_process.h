@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The usual metrics of any process (process_*), and the build of Baton (baton_build_info).
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A std::mutex and a condition variable with clang's thread-safety annotations.
 //
 // Replaces absl::Mutex: the distribution's Abseil is not instrumented for ThreadSanitizer, which then reports false

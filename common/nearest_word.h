@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the word that a user probably meant, for errors about names that do not exist.
 #pragma once
 

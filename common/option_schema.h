@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The entry of an option in an OptionSet: a name, a help text and a setter. Private to the options parser.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses and formats the values of options. Private to options.cc.
 #pragma once
 

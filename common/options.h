@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One schema for a program's options. Each option is a flag on the command line and a key in a YAML file, with one
 // name, one default and one line of help. The command line wins over the file.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Outcome: how an attempt, or a handoff for an attempt, ended, and whose fault the end is.
 //
 // An outcome travels unchanged in meaning from the handoff machines over the workers to the router. Who reads an

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Causes, faults and outcomes as proto messages.
 #pragma once
 

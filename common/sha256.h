@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Incremental SHA-256. Not thread-safe.
 //
 // Aborts the process if OpenSSL has no SHA-256 or no memory: a wrong digest could match that of another prompt or

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns SIGTERM and SIGINT into an event that main waits for.
 #pragma once
 

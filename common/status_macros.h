@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Early returns for absl::Status and absl::StatusOr.
 #pragma once
 

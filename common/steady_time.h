@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A moment on the monotonic clock of this machine, for timeouts and durations. Steps of the wall clock do not move it.
 //
 // A SteadyTime is no absl::Time and does not convert to one: a date is wall time, and a timeout is steady time. Only

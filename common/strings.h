@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts between std::string_view and the distribution's absl::string_view, which is a type of its own.
 #pragma once
 

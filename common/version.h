@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Baton's version, from the CMake project.
 #pragma once
 

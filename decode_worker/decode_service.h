@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The DecodeWorker service. A Decode call is one attempt; cancelling the call aborts the attempt. A Migrate call hands
 // the sequence of a running attempt over.
 //

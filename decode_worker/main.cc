@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // baton-decode: receives prompts' KV from prefill workers and streams tokens. With --role both, computes prompts too.
 
 #include <cstdio>

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs missing packages, builds, starts a router, a prefill worker and a decode worker as separate processes, and
 # streams answers of the bundled demo model. Leaves no process behind.
 set -euo pipefail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Functions that the scripts share, for bash with `set -euo pipefail`. The functions need only Debian's base packages.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Types that every part of the engine shares.
 #pragma once
 

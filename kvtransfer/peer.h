@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A transport's peer: the process at the other end of an authenticated connection. transport.h defines the states.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Moves bytes between two processes: messages, and one-sided writes into a registered region. A Transport knows nothing
 // of requests. All methods are thread-safe and return at once; the work runs on one I/O thread.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // baton-prefill: computes prompts and hands their KV over to decode workers.
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "prefill_worker/prefill_service.h"
 
 #include <memory>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The PrefillWorker service. A Prefill call is one attempt; cancelling the call aborts the attempt.
 //
 // Thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts the requests in flight and refuses more than a limit. Thread-safe.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts a client's conversation to the form of text/chat.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The client's side of one Generate call: checks the request, starts its run, streams the answer. For .cc files (gRPC).
 //
 // A slow client delays no worker: chunks that come during a write wait here, merged. The request's max_tokens bounds

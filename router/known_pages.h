@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pages that a worker has published, from WatchPages. The knowledge is late, and names are cut to 8 bytes: good
 // only for estimates of cached tokens.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // baton-router: takes requests from clients and places them on pairs of workers.
 #include <cstdio>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The router's metrics. Labels are model, role and small enumerations, never request ids.
 //
 // Thread-safe. Registered once per process.

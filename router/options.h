@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The options of baton-router. Each option is a flag and a YAML key of the same name (common/options.h).
 #pragma once
 

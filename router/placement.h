@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which pair of workers serves a request. Pure functions of a snapshot: no threads, no clock, no I/O.
 //
 // The estimated TTFT of a pair is the time until the prefill worker has computed what waits there and what it does not

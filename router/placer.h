@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Placer chooses the pair of workers for an attempt: the registry for clients' requests, a pinned pair for probes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Proves that a pair of workers can serve: a tiny request of the router's own, through the same code as a client's.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The attempts of a request: the part of the RequestMachine that ends one and starts the next.
 #include <algorithm>
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The life of one request as a state machine without I/O, threads or a clock: events in, actions out.
 //
 //   state      | waits for                              | leaves when

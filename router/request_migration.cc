@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Live migration: the part of the RequestMachine that moves a running sequence away from a decode worker that drains.
 //
 // The open attempt n goes on while its successor is opened at another decode worker. Instead of a prefill worker, n's

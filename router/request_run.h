@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A RequestRun runs one request: carries out the actions of its RequestMachine (calls to workers, timers, placement)
 // and feeds the machine with events. Clients' requests and probes of pairs run through the same code.
 //

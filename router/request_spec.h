@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks a client's request and fills in every default.
 //
 // Pure functions. Errors name the field, its value and the limit. An unsupported field of the API is INVALID_ARGUMENT,

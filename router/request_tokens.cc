@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tokens of a request: the part of the RequestMachine that puts them in order, turns them into text and decides
 // where the output ends.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A running router. Owns registry, services and server, and starts and ends them in the right order.
 //
 // Thread-safe after Start. Drain and Shutdown belong to the owner's thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gRPC services for clients and operators. For .cc files (gRPC). Thread-safe, without state of their own.
 //
 // Services take and return bytes, so that a request that does not parse gets an error text (common/grpc_message.h).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Strand runs tasks one at a time, in the order of posting, on the posting threads. An object whose every event goes
 // through its strand needs no lock, and no lock is held while a task runs.
 //

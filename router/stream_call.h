@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Server-streaming calls to workers on gRPC's callback API, and groups of calls that are cancelled together.
 //
 // For the router's .cc files only (gRPC).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A TextAssembler turns output tokens into the text that a client may see: detokenizes and withholds stop strings.
 //
 // Text that could still become part of a stop string is held back, so that no part of a stop string is ever sent. The

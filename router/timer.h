@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A one-shot timer on gRPC's threads.
 //
 // Destruction and restart cancel a pending callback but do not wait for a running callback: callbacks hold weak

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The connection to one start of one worker: channel, stubs, and the attempts' calls. For .cc files only (gRPC).
 //
 // Immutable but for the call group; thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The router's names of a worker: one start of one worker process.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Feeds the WorkerTable and carries out its effects: watches every configured worker, fetches model assets, probes
 // pairs, and ends the calls to lost workers. Places requests.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the router knows of its workers and pairs of them, and what should be done about it. No threads, clock or I/O:
 // reports go in with the time, effects come out.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the table tells requests and people. worker_table.cc is about how it changes.
 #include <algorithm>
 #include <map>

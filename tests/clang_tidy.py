@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs clang-tidy over the sources of a build folder, as many at a time as there are cores.
 
 It checks what the build folder compiles: single sources, or the files in which CMake includes several of them. One that

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Prints how many tests a CTest run had, how many failed and how many were skipped; on stderr, which failed and why.
 
 Counts the cases in the reports that Google Test wrote into a folder; a program without a report, because it is no Google

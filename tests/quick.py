@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Prints which unit tests a change reaches: first a regular expression for `ctest --tests-regex`, empty without any, then
 what a person should know: which tests run, and what is left out.
 

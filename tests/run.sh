@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs what is missing, builds, and runs every check. The last line counts what passed; the lines before it name each
 # test that was skipped, with the reason.
 set -euo pipefail
@@ -100,6 +101,7 @@ check_all_formats() {
   mapfile -t files <<<"$listing"
   [[ -e ${files[0]} ]] || die "no C++ files were found in $PWD."
   check_format "${files[@]}"
+  ! grep --files-without-match SPDX-License-Identifier "${files[@]}" || die "the files above have no licence line."
 }
 
 # An installation works by itself: programs start; protocol files, the demo model and the licences are there.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Refuses sentences that make a reader guess, in comments, logs and documents.
 
 words.py [FILE...]: prints FILE:LINE: REASON for each hit and exits with 1 if there is any. Without files, words.py reads
@@ -72,7 +73,7 @@ def comment_pieces(lines):
         if match := COMMENT.match(line):
             text = match[1]
             alone = text.startswith("  ") or TABLE_ROW.search(text) or LIST_ITEM.match(text)
-            yield number, "" if text.startswith(("---", "NOLINT")) else text.strip(), alone
+            yield number, "" if text.startswith(("---", "NOLINT", "SPDX-")) else text.strip(), alone
         elif match := TRAILING.search(line):
             yield number, match[1], True
             yield number, "", True

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A TemplateValue is a JSON-like value that a caller passes to a chat template.
 #pragma once
 

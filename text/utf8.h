@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Validates, repairs and decodes UTF-8. Pure functions.
 //
 // Repair replaces each maximal invalid part with U+FFFD, as the Unicode standard recommends; browsers and Rust's

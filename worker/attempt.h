@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An Attempt is a checked request to a worker: the wire's AttemptHeader in the scheduler's types.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens or refuses an attempt's stream, for the services of both workers.
 #pragma once
 

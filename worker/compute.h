@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The computing half of a worker: the capacity ledger, the scheduler, and the engine thread on which the scheduler
 // runs.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The WorkerControl service: streams the worker's status and its pages' names to routers, and delivers the model's text
 // assets.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The thread that computes. Everything behind the tick belongs to this thread; other threads use Post.
 //
 // Each turn runs the posted commands, then one tick. After a tick without work, the thread sleeps until the next

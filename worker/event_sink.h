@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Takes an attempt's events: a gRPC stream, or a test. Thread-safe.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An EventSink over a server-streaming call of gRPC's callback API.
 //
 // Two objects, because either of call and attempt may end first. gRPC owns the reactor from the start of the call until

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A WorkerHost owns the parts of a worker process of any role: model, page pool, transport, metrics, and the gRPC
 // server with the control service.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How busy a worker is. The scheduler writes the fields; the status reports read them.
 //
 // Thread-safe: plain atomics. A reader may see one field newer than another.

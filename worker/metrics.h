@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The metrics of a worker. Every name begins with baton_worker_, every series has the labels model and role.
 //
 // Functions take the attempt, because probes are no requests: a probe counts only in baton_worker_probes_total, when

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The options that prefill and decode workers share: one schema for flags and YAML.
 #pragma once
 

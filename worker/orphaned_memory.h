@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Removes shared memory that a dead worker left behind.
 //
 // Baton 0.1 had UCX allocate the KV pool: a file in /dev/shm that UCX filled before it removed the name. A worker

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scheduler's reports as messages of a worker's stream to the router.
 #pragma once
 

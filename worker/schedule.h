@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides what one step computes: pure functions of a snapshot.
 //
 // A step is a ragged batch under a token budget. Sequences that decode come first: each needs one token, and all of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Sequence is an attempt in progress on one worker: its tokens so far and the pages that hold their KV.
 //
 // Prefill and decode do not differ here. Tokens beyond kv_tokens are pending; a step computes pending tokens. The step

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs one step: a forward pass over the sequences' shares. If a sequence's pending tokens are all computed, the step
 // samples one token. worker/schedule.h decides what runs.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The subcommands of `baton`. Each function adds one subcommand with its flags to the parser. When the user chose the
 // subcommand, parsing sets `chosen` to the function that runs it and returns the exit code.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a command reads and writes: the process's own descriptors in main, pipes and files in tests. Owns nothing.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text that a user gives on the standard input in place of a flag's value.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ctrl-C as an event: a flag, a file descriptor to poll, and a callback that cancels the running call. Thread-safe.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads lines that the user edits on a terminal: cursor keys, and a history of this session on arrow up and down.
 //
 // A wrapper of libedit. Not thread-safe. Does not own the descriptors.

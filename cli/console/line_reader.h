@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads lines from a file descriptor as they are.
 //
 // Not thread-safe. Does not own the descriptor.

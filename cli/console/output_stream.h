@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A std::ostream onto a file descriptor that remembers why a write failed.
 //
 // std::cout only says that something failed. Commands ask status() so that a full disk is reported as one. Not

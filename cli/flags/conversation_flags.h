@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The flags of a conversation, for the commands that send or render conversations.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Flags that check their values while the command line is parsed. A usage error names the flag, the text and what was
 // expected. CLI11's own conversions take -1 for the greatest number, "010" for eight and an empty list for a zero.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The flags of a generation request, for the commands that send such requests.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sends a workload in open loop: every request at its arrival time, however many requests are still unanswered.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recorded load: the arrivals of requests, their lengths, and their common prefixes.
 //
 // A trace has a JSON object per line, in the form that Mooncake published (https://github.com/kvcache-ai/Mooncake). The

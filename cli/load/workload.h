@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Load, reproducible from its seed: when requests arrive and what they ask for.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Describes an answer to people: the summary line and the logprobs.
 #pragma once
 

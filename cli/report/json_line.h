@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Formats protobuf messages as JSON lines.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The summary of a load run, as a table and as JSON.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Formats text in columns, each as wide as its widest cell.
 #pragma once
 

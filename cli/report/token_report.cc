@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/report/token_report.h"
 
 #include <unicode/uchar.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prints tokens for people and for programs, for the commands tokenize and render.
 #pragma once
 

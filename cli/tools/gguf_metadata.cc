@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/tools/gguf_metadata.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Turns a Hugging Face folder's description of a model into GGUF metadata: the inverse of
 // engine/formats/gguf_convert.h.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Describes a model and the memory for serving the model, without loading weights.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads a model's texts (tokenizer, chat template, sampling defaults) without its weights.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes models of random weights with a usable tokenizer, for benchmarks and tests where only the shape matters.
 #pragma once
 

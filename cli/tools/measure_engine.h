@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the engine alone, without other processes or a network: prefill of one prompt, and decode of several
 // sequences at once.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "cli/tools/measure_perplexity.h"
 
 #include <algorithm>

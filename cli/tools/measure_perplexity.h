@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the perplexity of a model on a text, to see what quantized weights or a smaller KV cache cost.
 #pragma once
 

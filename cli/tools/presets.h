@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The shapes of known models of the Llama family, for models of random weights.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a model with its matrices quantized.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random weights as a function of their place. Each part of a model can be made alone, in any order, on any thread.
 #pragma once
 

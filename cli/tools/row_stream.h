@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes the rows of a large matrix on several threads, and hands them on in order.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A byte-level BPE vocabulary of any size, for models without a trained vocabulary.
 //
 // All bytes come first, then runs of English letters, each one letter longer than an earlier run. The special tokens of

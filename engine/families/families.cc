@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The registry of families: one entry each.
 #include <algorithm>
 #include <iterator>

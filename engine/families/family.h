@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The differences between the engine's families of models, as data. A family is one file of this folder and an entry in
 // families.cc.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Llama 2 and 3, and the many models that share their form.
 #pragma once
 

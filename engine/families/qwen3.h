@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Qwen3, dense: Llama's form with norms of the q and k heads.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encodes and decodes the quantized blocks of model files, in the layouts of ggml (https://github.com/ggml-org/ggml).
 // Pure functions without libm, so results are the same bits on every machine.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Checkpoint holds all tensors of a model, from a Hugging Face folder or a GGUF file. Tensors have their Hugging Face
 // names in both cases. The Checkpoint owns the file mappings that its tensors point into.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads the quantized blocks of ggml (https://github.com/ggml-org/ggml) as groups: integer codes that share one scale
 // and, in some types, one minimum. Pure functions.
 #pragma once

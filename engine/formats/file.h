@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Read access to the files of a model.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Implements ModelFingerprint (checkpoint.h).
 #include <algorithm>
 #include <span>

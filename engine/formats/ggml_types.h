@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of ggml's tensor types, which GGUF files refer to by id. Immutable, so thread-safe.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses GGUF files, versions 2 and 3 (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
 //
 // Layout, little-endian: header, metadata, tensor descriptions, then the data of each tensor at an aligned offset.

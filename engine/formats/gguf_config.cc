@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts a GGUF model's metadata to config.json and its tensor names to Hugging Face's.
 #include <algorithm>
 #include <charconv>

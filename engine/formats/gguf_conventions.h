@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names and row orders that llama.cpp defines for GGUF files, beyond the format itself.
 #pragma once
 

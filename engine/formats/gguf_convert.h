@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts a GGUF model to the files and tensor names of a Hugging Face folder, so that other code handles one form.
 //
 // Pure functions. UNIMPLEMENTED names the unsupported feature. INVALID_ARGUMENT names the key or tensor and what was

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads fields of a GGUF file's metadata, with errors that name the key. Not thread-safe.
 #pragma once
 

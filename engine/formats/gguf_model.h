@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens a GGUF model: one file, or the parts of a split model ("x-00001-of-00003.gguf").
 #pragma once
 

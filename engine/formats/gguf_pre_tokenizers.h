@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of pre-tokenizers that GGUF files name. A pre-tokenizer cuts text into words before BPE.
 //
 // Patterns are taken from the original model's tokenizer.json where that file is public, otherwise from llama.cpp.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts a GGUF model's metadata to tokenizer.json, tokenizer_config.json and generation_config.json.
 #include <algorithm>
 #include <cstdint>

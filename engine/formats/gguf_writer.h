@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes GGUF files, version 3 (see gguf.h). Not thread-safe.
 #pragma once
 

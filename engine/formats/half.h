@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts float to and from f16 and bf16, rounding to nearest with ties to even. Pure functions.
 #pragma once
 

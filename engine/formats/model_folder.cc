@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "engine/formats/model_folder.h"
 
 #include <nlohmann/json.hpp>

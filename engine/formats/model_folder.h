@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads the text files of a model, which workers also serve to the router. `model` is a Hugging Face folder or a GGUF
 // file. For a split GGUF model `model` is the first part.
 #pragma once

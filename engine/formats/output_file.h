@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An OutputFile is written under a temporary name in the target's folder, and Finish renames it. A reader therefore
 // never sees an incomplete file under the target's name.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts Llama 3's RoPE scaling between its parameters (Hugging Face) and its factors (GGUF). Factor i divides the
 // frequency of rotary pair i. Pure functions.
 #pragma once

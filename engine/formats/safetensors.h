@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses safetensors files (https://github.com/huggingface/safetensors).
 //
 // Layout, little-endian: header length (uint64) | JSON header | tensor data, row-major and without gaps.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Computes a model on one kind of device. A Backend owns packed weights and activations and implements the kernels of a
 // forward pass. Code above engine/kernels does not know which backend runs.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exp, log, sin, cos and pow with the same bits on every machine. The code uses only +, -, *, / and bit operations:
 // libm's results differ between versions and CPUs. Pure functions.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The registry of devices: one line for each kind of backend.
 #include <algorithm>
 #include <iterator>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Wraps a Backend and measures the time of each kind of work. Not thread-safe, as any Backend.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Anonymous memory of this process: zeroed and page-aligned. A mapping, not heap memory: a failed allocation is a
 // Status, not an exception, and the destructor returns the memory to the system at once.
 #pragma once

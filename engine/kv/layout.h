@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layout of the KV pool.
 //
 // Layers whose KV has one shape form a *KV group*. A page holds the KV of `page_tokens` tokens in the layers of one

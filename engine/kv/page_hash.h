@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Page names: hashes of the content of full KV pages. A target of its own, because the router hashes prompts, too. Pure
 // functions.
 #pragma once

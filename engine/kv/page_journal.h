@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keeps the latest changes to the names of a pool's published pages. Routers follow a worker's names to place requests
 // where the prefix of their prompt is cached.
 //

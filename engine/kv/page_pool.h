@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Owns the memory of all KV pages of one worker and tracks the state of each page. Thread-safe; no call blocks.
 //
 // Memory is allocated once, in the layout of engine/kv/layout.h; page ids index it. Every page is in exactly one state:

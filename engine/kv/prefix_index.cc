@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "engine/kv/prefix_index.h"
 
 #include <cassert>

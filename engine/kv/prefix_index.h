@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Index of published pages by name. A page's name (page_hash.h) covers the page and all pages before it, so published
 // pages form a tree: the parent of a page is the page before it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model's config.json, parsed and checked.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The decoder-only transformer that Llama and Qwen3 share. Implements Model; owns the backend and the weights. Not
 // thread-safe.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A loaded set of weights with one forward pass over a ragged batch, for prefill and decode alike.
 //
 // The bits computed for a sequence depend only on its tokens and positions. Other sequences of the batch, chunks and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lays out sequences of different lengths as rows: the new tokens of one sequence after the other. Movable; may refer
 // to the caller's page tables.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model that computes nothing, for load tests without weights and for tests of everything around a model.
 //
 // A step takes a configured time. The next token is a function of all tokens before. Tokens before the step are known

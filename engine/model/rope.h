@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Angles of rotary position embeddings (Su et al., "RoFormer", 2021), with Hugging Face's scalings. Pure functions.
 #pragma once
 

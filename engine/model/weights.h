@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model's weights, checked against its config and packed for a backend. Owned by the caller; immutable once loaded.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tokens that sampling may still choose. The Keep functions narrow the set; Draw chooses from it.
 //
 // A token's weight is its probability divided by the highest probability, rounded down to a multiple of 2^-43. Sums of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loops over one logit per token of the vocabulary. Pure functions. Sums are added in one order on every CPU.
 #pragma once
 

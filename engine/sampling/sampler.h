@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Samples a token from logits. The token is a function of logits, parameters, history and output index only; other
 // sequences do not change it (random numbers are counter-based, keyed by seed and output index).
 //

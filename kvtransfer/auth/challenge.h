@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mutual proof that both ends of a new connection hold the same secret, without sending the secret. Pure computation,
 // no I/O. Not thread-safe; one object per connection.
 //

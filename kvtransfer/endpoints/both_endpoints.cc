@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Joins both endpoints on one transport. A connection serves one direction: the receiver uses accepted connections, the
 // sender uses outgoing connections.
 #include <memory>

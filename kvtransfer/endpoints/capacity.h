@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A HandoffCapacity decides for a HandoffReceiver which reservations are granted. The worker implements this interface,
 // because prompts that the worker computes need the same slots and pages.
 //

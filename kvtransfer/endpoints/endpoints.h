@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two ends of a handoff, as workers use them. An endpoint connects the state machines of handoff/ with a Transport
 // and a PagePool.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes endpoints without starting their transport, so that a sender and a receiver can share a transport.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The log lines of both endpoints about a connected peer.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cuts one put into pieces for a transport. Pure.
 #pragma once
 

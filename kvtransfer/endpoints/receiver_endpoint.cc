@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The decode side: feeds a handoff::ReceiverMachine with events of the transport and the worker, and carries out the
 // machine's actions.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The side that hands over: one handoff::WriterMachine per handoff, one connection per decode worker.
 //
 // `mutex_` guards all state. The endpoint sends messages under the mutex, so that messages leave in the machines'

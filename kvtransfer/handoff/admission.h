@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An Admission decides for a ReceiverMachine which reservations are granted, and owns the pages of the grants.
 //
 // A grant is a batch slot and pages. The Admission owns the pages until Release, or until ReceiverMachine::Received

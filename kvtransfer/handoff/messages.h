@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The messages of the handoff protocol, as values. kvtransfer/wire turns them into bytes and back.
 //
 //   message        from    to        means

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A ReceiverMachine is the protocol of all handoffs to a decode worker: which attempts are open, and which peer may
 // write where.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SeenAttempts knows the latest attempt of each recent request: a worker refuses an attempt that is not newer.
 //
 // Bounded: a full table forgets the oldest request. A router numbers attempts upwards, so that the table only guards

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A WriterMachine is the protocol of one handoff: a worker hands the KV pages of a sequence to a decode worker.
 //
 // A pure state machine and a value: no clock, no thread, no I/O. The caller feeds events and carries out the returned

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides from the time since the last sign of life whether a peer is alive, silent or expired. Pure: the caller passes
 // the time. Not thread-safe.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A TaskQueue holds tasks that any thread posts and one I/O thread runs, at once or after a delay.
 //
 // Due tasks run in the order of their times, tasks of equal times in the order of posting. Post is thread-safe; RunDue

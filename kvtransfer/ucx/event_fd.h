@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Owns an eventfd, which wakes a thread that polls the descriptor.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Frames that two authenticated peers (introduction.h) send each other over UCX. Each frame is one UCX active message
 // that fits a single fragment. Plain structs without conversion: all hosts are little-endian.
 //

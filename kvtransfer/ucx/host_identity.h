@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Identifies this process, and tells whether another process is on the same host and alive.
 #pragma once
 

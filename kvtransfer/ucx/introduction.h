@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sets up a connection over a TCP socket of its own: authenticates the peer and exchanges UCX worker addresses. Never
 // blocks; I/O thread only. Owns the socket.
 //

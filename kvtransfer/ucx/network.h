@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which of the network transports that UCX finds on this host carry frames.
 //
 // A frame must leave at once or not at all (UcxChannel). Two consequences:

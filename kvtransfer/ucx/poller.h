@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An epoll set on which an I/O thread sleeps. Not thread-safe.
 #pragma once
 

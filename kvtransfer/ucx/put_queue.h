@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Queues puts and flushes to one peer. I/O thread only.
 //
 // The queue processes items of a stream in order and streams in turns. Pump does a bounded amount of work, so that a

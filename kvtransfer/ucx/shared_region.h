@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory shared by processes of one host: a region of this process, and a peer's region mapped into this process.
 //
 // A region is a memfd: memory behind a descriptor, without a name in any file system. No kind of death leaves memory

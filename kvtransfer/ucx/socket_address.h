@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Converts between socket addresses and "host:port".
 #pragma once
 

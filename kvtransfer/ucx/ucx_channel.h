@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sends frames to one peer through a UCX endpoint, and reports when the connection is lost. I/O thread only.
 //
 // Frames leave in the order of the calls. UCX takes a frame at once or not at all; frames that it does not take wait

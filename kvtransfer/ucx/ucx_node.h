@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The I/O thread of a UCX transport and everything it owns: the UCX workers, pending connections and peers. Unless
 // marked otherwise, methods are for the I/O thread.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Handles one authenticated peer: choice of the data path, messages, puts, liveness and closing. I/O thread only.
 //
 //   phase      entered when                                            next

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Transport between processes, over UCX. Thread-safety and ownership: kvtransfer/transport.h.
 //
 //   path      peer                               puts

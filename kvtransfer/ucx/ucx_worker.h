@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Owns a UCX context with one worker, for active messages over the network. Not thread-safe: one thread creates it,
 // then only the I/O thread uses it.
 #pragma once

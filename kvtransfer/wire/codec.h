@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The handoff messages as bytes: proto/baton/v1/handoff.proto.
 //
 // Decode accepts any bytes and checks every field of the result. Only the handoff machine can check whether the attempt

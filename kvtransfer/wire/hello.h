@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The messages with which two workers introduce themselves, and the check that the workers fit.
 #pragma once
 

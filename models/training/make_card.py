@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Fill MODEL_CARD.md from out/eval.json and out/train.json."""
 import json
 e = json.load(open("out/eval.json")); t = json.load(open("out/train.json"))

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Makes demo-chat and demo-draft from nothing, in the current folder, which should be empty: about 45 minutes on two
 # cores. Needs Python with numpy, torch, regex and jinja2. Training ends by wall time, so another run gives other weights.
 set -e

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs schedules of requests and disturbances against a deployment of real processes, and checks the results.
 //
 // After a schedule every disturbance is ended. Then:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Processes in a virtual network that delays and loses packets and is cut in two, while processes die, stop and return.
 // Needs root.
 #include "chaos.h"

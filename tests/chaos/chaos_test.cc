@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random schedules on the loopback.
 #include "chaos.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides which errors of requests the disturbances of a deployment explain.
 //
 //   UNAVAILABLE         during the request, its router could reach no pair of workers at some time; or more

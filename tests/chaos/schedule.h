@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random schedules of requests and disturbances. A seed always gives the same schedule.
 #pragma once
 

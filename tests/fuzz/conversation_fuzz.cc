@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversations as clients send them: read, rendered by a template that looks at every field, and tokenized.
 #include <memory>
 #include <string>

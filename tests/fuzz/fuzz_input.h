@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Helpers of the fuzz targets. Each target defines LLVMFuzzerTestOneInput, which libFuzzer calls with one input after
 // the other.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GGUF files, and what is made of them.
 #include <string>
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The messages between workers.
 #include <google/protobuf/stubs/logging.h>
 

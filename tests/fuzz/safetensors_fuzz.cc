@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Safetensors files, their index, and generation_config.json.
 #include <string>
 

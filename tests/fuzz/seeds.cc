@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes what the fuzz targets start from, small valid inputs of each kind: seeds FOLDER makes FOLDER/gguf/0 and so on.
 #include <filesystem>
 #include <fstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tokenizer.json, and texts for those that load: what follows the first NUL of the input.
 #include <algorithm>
 #include <string>

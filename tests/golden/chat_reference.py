@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Chat templates as Python's jinja2 renders them: the reference for `text/jinja`. Needs Debian's python3-jinja2.
 
 What a template may use beside plain Jinja is what models' templates expect: blocks that leave no blank lines, `break` and

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Renders conversations with every *.jinja of a folder, by `baton render` and by Python's jinja2 (chat_reference.py).
 
 compare_templates.py BATON FOLDER. One letter per conversation: '.' the same text, 'e' both fail, 'r' refused because the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The demo models against tests/golden/demo/golden.json, which another implementation computed in float32: the best 20
 // logits after each prompt and the 48 tokens that follow greedily, on every kernel family.
 #include <gtest/gtest.h>

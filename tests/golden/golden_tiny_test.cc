@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tiny random models against the float64 reference of tests/golden/reference.py: every family and feature, on every
 // kernel family.
 #include <gtest/gtest.h>

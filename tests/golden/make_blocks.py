@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Blocks of quantized values, and what each holds by the definition of its type in float64.
 
 An implementation of its own, written from the layouts of ggml's block types, a value at a time. Writes blocks/:

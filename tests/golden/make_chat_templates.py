@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes chat_templates/expected.json: what Python's jinja2 (chat_reference.py) renders for conversations.
 
 A row has the template's file, the inputs, and `expected`, the prompt, or `error`, what the template raised. The day is

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes sentencepiece.json: two small models that SentencePiece trains, and the ids that it gives for some texts.
 
 Needs Debian's python3-sentencepiece. Run from this folder; the result depends on the version of SentencePiece.

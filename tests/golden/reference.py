@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tiny random models and what they compute, as NumPy in float64 computes it.
 
 An implementation of its own of Llama and Qwen3, written from the papers' formulas: whole sequences, no cache, no pages, no

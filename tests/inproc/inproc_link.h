@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One connection between two InprocNodes.
 //
 // `mutex` orders writes against the end of the connection. A node checks `open` and writes under the mutex; a node that

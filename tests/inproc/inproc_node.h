@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An InprocNode is the I/O thread, the peers and the memory of an InprocTransport.
 //
 // Owned by its transport. The hub and links hold weak references, so that a peer's I/O thread can post safely. Methods

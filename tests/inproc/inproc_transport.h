@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Transport between two objects in one process, for tests and single-process mode.
 //
 // Transports find each other by name in a process-wide hub: listen_address "inproc:<name>" ("inproc:" for any free

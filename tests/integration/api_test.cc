@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The public API through real processes: streams, statuses, cancellation.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Requests that run while a test disturbs the processes that serve the requests.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sends requests as a client and records the whole answer.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Routers and their workers as real processes on the loopback or in a virtual network. Each process has its own ports,
 // metrics and log file.
 //

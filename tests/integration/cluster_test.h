@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A test suite whose tests share one cluster. Each test leaves the cluster idle: no page in use or in quarantine.
 #pragma once
 

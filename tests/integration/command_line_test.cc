@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The `baton` program and the demo against real processes.
 #include <gmock/gmock.h>
 #include <poll.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The connection of a prefill and a decode worker is cut while both workers live, share memory and reach the router.
 // Needs root, for a virtual network.
 #include <atomic>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // I5: the same requests give the same tokens and bitwise the same logprobs. Batch, chunks, workers, preemption and a
 // worker's death change nothing.
 #include <gmock/gmock.h>

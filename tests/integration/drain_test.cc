@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // After SIGTERM a process refuses new requests, lets running requests finish, and exits with 0.
 #include <gmock/gmock.h>
 #include <sys/wait.h>

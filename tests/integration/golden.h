@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The demo model's golden prompts and continuations, computed by an independent implementation.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The demo model through three processes gives the continuations that an independent implementation computed.
 #include "golden.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A worker refuses memory that it cannot have, and leaves no memory behind when killed while it takes memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operators' view of each process: health, reflection, metrics.
 #include <gmock/gmock.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The router pairs workers of one model and numerics id, and no others.
 #include <gmock/gmock.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prompts go to workers that cache their prefixes. Decode workers compute prompts if the first token then comes sooner.
 #include "cluster_test.h"
 #include "common/steady_time.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A child process with its output in a file.
 //
 // Not thread-safe. The process dies with the thread that started the process (PR_SET_PDEATHSIG). Call Start on the main

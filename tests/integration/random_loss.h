@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kills and stops workers at random times under a steady load with clients that come and go. Prints the seed;
 // BATON_TEST_SEED repeats a run's choices, not its timing.
 #pragma once

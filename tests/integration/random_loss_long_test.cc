@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Many random losses with a new seed in each run.
 #include "random_loss.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A few random losses with a fixed seed.
 #include "random_loss.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Queries the standard gRPC services that every process of Baton offers.
 #pragma once
 

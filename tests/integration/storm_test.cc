@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hundreds of requests come and are cancelled: workers keep nothing of them, and no answer changes.
 #include <gmock/gmock.h>
 

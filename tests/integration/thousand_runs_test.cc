@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A prompt that runs a thousand times under changing load always gets the same text.
 #include <random>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A virtual network. Every node is a network namespace with one TUN device. All packets go through this process, which
 // delays, loses or drops packets. A cut node hears nothing, as if a cable were pulled.
 //

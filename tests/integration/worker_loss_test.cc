@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // I1 to I4 with real processes: workers and the router are killed and stopped under load. Clients get every token of
 // the undisturbed answers once. Afterwards workers hold nothing of the requests.
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Has Spin walk through every state of the handoff's model, over both transports, and then through models with one rule
 # each taken away, which must fail: otherwise the model shows nothing.
 #

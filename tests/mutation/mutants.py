@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Makes mutants of a C++ source: copies with one small change each, by operators that are well known in the field.
 
 The source is read as text that clang-format has laid out: functions begin at the start of a line, binary operators have

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Mutation test: changes the product in small ways, one at a time, and checks that its unit tests notice.
 
 Each mutant (mutants.py) of the files below is compiled by itself, linked with the tests that cover its file, and run. A

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loses a configuration that UCX allocated, which is no part of an abandoned worker: LeakSanitizer must report the
 // leak, whatever abandoned.lsan hides.
 #include <ucp/api/ucp.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two threads assign one Status without a lock: ThreadSanitizer must report the race, whatever tests/tsan.supp hides.
 #include <thread>
 

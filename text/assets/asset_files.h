@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text files of a model that tokenization and chat need. Workers read these files from the model and serve them to
 // routers. A fingerprint identifies the set of files.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sampling defaults of a model, from generation_config.json.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "text/assets/model_assets.h"
 
 #include <algorithm>

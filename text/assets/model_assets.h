@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model's tokenizer, chat templates and sampling defaults, built from its asset files. Routers get these files from
 // workers, tools read them from the model.
 //

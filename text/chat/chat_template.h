@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Renders conversations with a model's chat template. The language is Jinja with Hugging Face's settings: trim_blocks,
 // lstrip_blocks, loop controls, raise_exception, strftime_now, and tojson without HTML escapes.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A conversation: messages, tools that the model may call, and arguments for the chat template. Parsed from the JSON of
 // OpenAI's API and converted to the variables of Hugging Face's apply_chat_template.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model's chat templates: a template for conversations and optionally a second template for conversations with tools.
 //
 // Immutable, so thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A TemplateDialect says in which form a chat template expects message contents and tool call arguments. Models do not
 // declare the dialect, so FindDialect renders small conversations and inspects the result.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses JSON to template values. Objects keep the order of their keys, because templates iterate over them. Pure
 // functions.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Implements GetAttribute, GetItem and GetSlice (operators.h).
 #include <algorithm>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The syntax tree of a template. The parser binds filters and tests, so an unsupported filter is a parse error. The
 // evaluator looks up variables.
 #pragma once

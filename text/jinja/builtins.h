@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Look-up tables of built-in filters and methods, by name. Each Find function is defined in the file of its functions
 // and returns null for an unknown name.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An Evaluator runs a parsed template once. evaluator.cc evaluates expressions, statements.cc runs statements.
 //
 // Not thread-safe: each render has its own Evaluator.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Implements filters on single values, and FindFilter.
 #include <charconv>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Implements the functions that templates can call, and the argument checks of runtime.h.
 #include <algorithm>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Heap owns all objects that a render creates and enforces the render's limits on steps, memory and depth. A method
 // that exceeds a limit returns RESOURCE_EXHAUSTED.
 //

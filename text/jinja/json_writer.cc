@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Implements AppendJson (operators.h), for the filter tojson.
 #include <algorithm>
 #include <cmath>

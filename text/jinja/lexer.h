@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splits a template into tokens and strips whitespace around tags by Jinja's rules, with trim_blocks and lstrip_blocks.
 // The signs "-" and "+" of a tag take precedence over both options. Pure functions.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds expression nodes for the parser and bounds the depth of the tree.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Implements the methods of Python's types; string_methods.cc has the methods of str. Calling a method that changes a
 // list or dict is an error, as in the ImmutableSandboxedEnvironment that Hugging Face uses.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Python's operators and conversions on template values. Values of different types follow Python's rules; integers have
 // 64 bits and overflow is an error.
 //

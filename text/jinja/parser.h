@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses the tokens of a template to a syntax tree, by recursive descent with bounded nesting.
 //
 // Jinja's statements, filters, tests and methods that Baton lacks are UNIMPLEMENTED, with the line. The parser reports

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses operators, from the lowest precedence (if-else, or) to the highest (unary signs).
 #include <algorithm>
 #include <initializer_list>

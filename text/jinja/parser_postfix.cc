@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses the parts that follow a primary expression: attributes, subscripts, calls, filters and tests.
 #include <algorithm>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Parses primary expressions: names, literals, parentheses, lists and dicts.
 #include <algorithm>
 #include <string>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Implements Python's str() and repr() (operators.h).
 #include <charconv>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The interface of built-in filters, tests, methods and functions, and their look-up by name.
 #pragma once
 

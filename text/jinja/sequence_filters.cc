@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Implements filters on sequences: lists, dicts and strings. Where Jinja returns a generator, these return a list.
 #include <algorithm>
 #include <optional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Implements the statements of Evaluator.
 #include <algorithm>
 #include <utility>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Resolves the escapes of Python's string literals. Pure function.
 #pragma once
 

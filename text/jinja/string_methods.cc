@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Implements the methods of Python's str.
 #include <algorithm>
 #include <optional>

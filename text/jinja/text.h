@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Python's string operations on valid UTF-8. Pure functions.
 #pragma once
 

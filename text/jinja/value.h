@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Value is a value of a running template: a scalar, or a pointer to an object that the render's Heap owns. Cheap to
 // copy; valid as long as the Heap.
 //

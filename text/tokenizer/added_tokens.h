@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds added tokens in a text, before normalizer, pre-tokenizer and model run. Added tokens are special tokens such as
 // <|user|>, and words that were added to a vocabulary after training.
 //

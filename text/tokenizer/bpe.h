@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Byte-pair encoding (Sennrich et al., 2016), over bytes (Radford et al., 2019) or characters.
 //
 // A piece starts as one token per byte or character. Then the adjacent pair with the lowest merge rank becomes one

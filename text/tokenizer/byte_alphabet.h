@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The alphabet of byte-level vocabularies: one printable code point per byte, so that JSON can hold byte strings. The
 // mapping is GPT-2's bytes_to_unicode. Pure functions.
 #pragma once

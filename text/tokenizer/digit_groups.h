@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Splits numbers into groups of three digits from the right, like 12|345|678. Some models do this with a pattern whose
 // lookahead takes quadratic time in the number of digits; this pre-tokenizer takes linear time.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads tokenizer.json and tokenizer_config.json. Each JsonNode knows its path, so that errors name the field.
 //
 // Include this header only from .cc files that load JSON: it includes the JSON library.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parameters of a Metaspace step in tokenizer.json, which handles spaces like SentencePiece. Pre-tokenizers and
 // decoders share the format.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Normalizers change a text before pre-tokenizers split it: Unicode normalization forms (by ICU), lower case,
 // replacements, stripping and prepending.
 //

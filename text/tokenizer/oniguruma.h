@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Translates regular expressions from Oniguruma's Ruby syntax, which Hugging Face's tokenizers use, to PCRE2's. Pure
 // function. In Oniguruma's syntax:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads the patterns of tokenizer.json: {"String": "..."} or {"Regex": "..."}.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text between the stages of tokenization. Added tokens, normalizer and pre-tokenizers each refine a list of
 // pieces.
 #pragma once

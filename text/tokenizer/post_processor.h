@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The special tokens that a tokenizer adds before and after a text; for most models BOS before.
 //
 // Immutable, so thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pre-tokenizers split text into pieces, which the model encodes separately. A tokenizer applies a chain of
 // pre-tokenizers: each splits the pieces that the previous pre-tokenizer left.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Regular expressions over UTF-8, in Oniguruma's syntax (oniguruma.h), matched by PCRE2 with its JIT compiler.
 //
 // Patterns and texts are untrusted. Find limits backtracking and memory per match, and time per Matcher. The time limit

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decodes tokens to text: the `decoder` of tokenizer.json. All supported decoders reduce to two functions: Bytes
 // decodes a token, Trimmed strips the start of a decoded sequence.
 //

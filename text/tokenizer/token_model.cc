@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "text/tokenizer/token_model.h"
 
 #include "common/status_macros.h"

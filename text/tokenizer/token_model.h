@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encodes pieces of text to tokens: the `model` of tokenizer.json.
 //
 // Immutable after loading, so thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Tokenizer converts text to token ids and back, as defined by a model's tokenizer.json.
 //
 // Immutable after Create, so thread-safe. A Detokenizer belongs to one request and is not thread-safe.

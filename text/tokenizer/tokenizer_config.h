@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fields of tokenizer_config.json that matter here: special tokens by role, and chat templates.
 #pragma once
 

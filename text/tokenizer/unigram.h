@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SentencePiece's unigram model (Kudo, 2018). Encode finds the split of a piece with the highest sum of token scores,
 // by dynamic programming. Among equal splits, the split with the longest last token wins.
 //

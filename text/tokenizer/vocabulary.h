@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Maps token ids to the bytes that they decode to.
 //
 // Not thread-safe while loading. Afterwards only const methods are called, which are thread-safe.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts the open attempts of a worker and refuses an attempt beyond the limit, so that every queue of the worker is
 // bounded.
 //

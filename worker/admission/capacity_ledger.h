@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Decides which attempts may start on a worker. A claim is granted one batch slot and all of its KV pages, or nothing.
 // Local prompts and reservations of other workers wait in one list:
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reservations of other workers as claimants of a CapacityLedger. Thread-safe. The ledger outlives this object.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scheduler's reports about an attempt to the attempt's caller. A service turns reports into messages of its
 // stream; a test records reports.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Route kHandOver of the Scheduler: a prompt that is computed here and decoded at another worker.
 #include <span>
 #include <utility>

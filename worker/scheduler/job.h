@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Job is an attempt in the scheduler: its sequence, route, phase and caller.
 //
 // Used on the engine thread only.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The jobs of a scheduler, by key and in order of age.
 //
 // Used on the engine thread only.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Live migration: the Scheduler hands a running sequence over to another decode worker.
 #include <algorithm>
 #include <span>

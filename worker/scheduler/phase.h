@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The phase of an attempt, and the one function that changes it. phases.def is the table of all transitions.
 #pragma once
 

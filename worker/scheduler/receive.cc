@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Route kReceive of the Scheduler: a sequence whose prompt another worker has computed.
 #include <utility>
 

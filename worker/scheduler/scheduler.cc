@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attempts come and go; capacity is claimed, granted and preempted. The steps are in steps.cc.
 #include "worker/scheduler/scheduler.h"
 

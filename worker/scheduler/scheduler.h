@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Scheduler decides what a worker computes next: continuous batching over the sequences of one model, in every
 // role.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One step of the Scheduler: plans the batch, hands pages over layer by layer, and reports sampled tokens.
 #include <algorithm>
 #include <span>

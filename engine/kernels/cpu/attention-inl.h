@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Causal attention over KV pages, one task at a time, with a one-pass softmax. Sources: Milakov and Gimelshein, "Online
 // normalizer calculation for softmax", 2018; tiling of Dao et al., "FlashAttention", 2022.
 //

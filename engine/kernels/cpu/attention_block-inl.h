@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A block of K and V of the attention kernel. Load reads the block from its pages once, for all rows of a task, into
 // panels of the matmul kernels' layout. Score multiplies queries by K; AddValues multiplies softmax weights by V. A row
 // is one query and one head of its group.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cuts a batch's attention into pieces of work. A piece is some consecutive queries of one sequence, or of several
 // sequences whose context begins in the same pages. A piece loads the K and V that its sequences share once.
 //

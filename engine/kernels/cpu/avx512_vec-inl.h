@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The vector type of the AVX-512 families (operations: vector-inl.h). The baseline is F, BW, VL and DQ, which every
 // server CPU with AVX-512 has.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "engine/kernels/cpu/block_reader.h"
 
 #include "engine/formats/code_groups.h"

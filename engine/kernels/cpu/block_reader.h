@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reads quantized blocks of a GGUF file as the panels need them: per group the codes, a scale and, for some types, a
 // minimum.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Backend for this machine's CPUs: kernels of one family, run by a pool of compute threads. Thread-safety: see
 // engine/kernels/backend.h.
 //

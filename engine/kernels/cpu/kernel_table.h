@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernels of one instruction family, as a table of functions.
 //
 // Each family is one translation unit (kernels_*.cc) with its own compiler flags. Other units must not use an inline

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AVX2 with FMA and F16C, which every x86 server has had since 2013.
 
 #include <immintrin.h>

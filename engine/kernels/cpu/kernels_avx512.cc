@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AVX-512 F, BW, VL and DQ, without VNNI and BF16.
 
 #include "engine/kernels/cpu/avx512_vec-inl.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AVX-512 with VNNI and BF16: one instruction adds two products of BF16 numbers to each float.
 
 #include "engine/kernels/cpu/avx512_vec-inl.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // AVX-512 with VNNI: one instruction adds four products of 8-bit integers to each sum.
 
 #include "engine/kernels/cpu/avx512_vec-inl.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The family that every CPU runs: the compiler's baseline instructions, no fused multiply-add.
 
 #include "engine/kernels/cpu/table-inl.h"

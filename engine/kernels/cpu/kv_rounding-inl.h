@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rounds K and V to the types of the KV cache.
 //
 // int8_t and E4M3 have one float scale per token and head, such that the largest magnitude maps to the type's largest

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Peak rates of a CPU: loops of the products' instructions on registers alone, and a loop that reads memory.
 #pragma once
 

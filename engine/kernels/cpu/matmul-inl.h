@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // out = x w^T on packed panels of floats.
 //
 // Each output element is one chain of Fma from zero in order of the inputs, in all variants below. Between blocks of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights in the panel layout of the matmul kernels, and conversions that the backend does outside of kernels.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // out = x w^T with weights and activations in BF16. An instruction adds the products of a pair of inputs to an f32
 // sum.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layout of packed weights. A panel holds a fixed number of adjacent outputs; kernels read each panel front to back.
 //
 // Kernels include this header: kernel_table.h lists the restrictions.

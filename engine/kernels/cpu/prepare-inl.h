@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prepares activations for products with quantized weights and with pairs of BF16 weights.
 //
 // Rows are prepared in tiles. A tile holds the rows of one register tile, so that a kernel reads it front to back. A

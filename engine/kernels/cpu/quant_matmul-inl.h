@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // out = x w^T with x and w as small integers with float scales.
 //
 // An output element is computed in this order, in every tile, so that the number of rows does not change the bits:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Builds the KernelTable of a family from its vector type.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The compute threads of one backend: the caller and threads() - 1 workers, which all run the same function at the same
 // time. The function divides the work.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Helpers on a family's vector type, and the operations that a vector type must have. For restrictions on includes see
 // kernel_table.h.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Divides chunks of work among compute threads. Each thread begins with an equal share of consecutive chunks, then
 // takes chunks that other threads have not begun. A chunk's result must not depend on the thread.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Speed of the CPU kernels, each family this CPU has. Arguments: rows (or tokens of context), then threads.
 //   weight_bytes/s: weights read, what bounds decoding; flop/s: what bounds prefill; kv_bytes/s: pages read, as often
 //   as there are sequences that have them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products of BF16 and of int8 weights by oneDNN, for comparison with kernels_bench; built where oneDNN is installed.
 // Threads: OMP_NUM_THREADS.
 //   flop/s as in kernels_bench; same_bits: 1 if a row gives the same beside others as alone, which serving needs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tokens per second of Model::Forward on demo-chat, by kernel family: prefill by chunk length, decode by batch size.
 // One thread; the process may be pinned from outside.
 #include <benchmark/benchmark.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures handoffs between two processes of one host, from Reserve to Committed, against the bare puts of the same
 // pages. Handoffs run alone and four at a time, with neighbouring pages and with scattered pages.
 //

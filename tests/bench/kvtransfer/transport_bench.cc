@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How fast a transport moves data between two processes of one host: puts by block size and data path, and the round
 // trip of a small message.
 //

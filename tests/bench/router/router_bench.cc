@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures the cost of a router. A worker notes when each token leaves, clients note when each token comes, and between
 // them is baton-router on one CPU, or nothing. Worker and clients are in this process, which should have other CPUs.
 //

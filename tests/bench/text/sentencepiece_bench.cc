@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SentencePiece itself beside Baton, with models that it trains on the text: the same ids, how fast.
 #include <benchmark/benchmark.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SentencePiece, behind a header of its own: its own headers bring a part of Abseil that does not go with ours.
 #pragma once
 

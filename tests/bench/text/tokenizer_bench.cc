@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encoding and decoding speed of the demo model's tokenizer and of real vocabularies (BATON_SHARED), the worst cases of
 // every pre-tokenizer, and the cost of rendering a chat template.
 #include <benchmark/benchmark.h>

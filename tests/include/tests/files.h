@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a test finds the project's files, its programs, and data that is not part of the project.
 #pragma once
 

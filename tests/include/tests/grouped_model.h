@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model whose layers are in two KV groups, in turn. A third group without layers has larger blocks, so that blocks
 // are smaller than their stride.
 #pragma once

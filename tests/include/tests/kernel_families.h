@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kernel families of CreateCpuBackend, and which of them the CPU of this machine can run.
 //
 // The CPU's features come from /proc/cpuinfo and not from the code under test. If the code under test refuses a family

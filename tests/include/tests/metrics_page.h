@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A process's /metrics as an operator's Prometheus sees it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sampling parameters and histories of all kinds, and the comparison of samples bit for bit.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs token sequences through a Model for tests: pages, chunks, logits.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Seeded damage to bytes, for tests that no input takes the process down.
 #pragma once
 

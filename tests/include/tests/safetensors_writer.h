@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes safetensors files, right ones and wrong ones.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // EXPECT_OK / ASSERT_OK / ASSERT_OK_AND_ASSIGN for absl::Status and StatusOr.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the committed models are: the tiny random ones that tests/golden/reference.py wrote, and the demo
 // models.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // `baton chat`, with a pipe and with a pseudo-terminal as its input.
 #include <fcntl.h>
 #include <gmock/gmock.h>

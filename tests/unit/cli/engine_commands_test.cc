@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Commands that run the engine in this process.
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An Inference and Admin service in the test's own process that answers as it is told, and the `baton` command line run
 // against it.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models in GGUF compute what the same models in a folder do.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands that make, show and quantize models.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

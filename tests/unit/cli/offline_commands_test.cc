@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Commands that look at a model's texts and ask no router.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

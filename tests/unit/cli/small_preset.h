@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model of some 200,000 random weights, with all that a preset can have.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Command lines that do not parse, --help and --version.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

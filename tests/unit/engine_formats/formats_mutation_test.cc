@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A damaged file must give an error or a parsed result, never a crash. Each buffer is an allocation of exactly the
 // file's size, so AddressSanitizer finds every read past its end.
 #include <gtest/gtest.h>

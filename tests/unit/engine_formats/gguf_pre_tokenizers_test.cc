@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expected words follow the original models' tokenizers. llama.cpp (18 August 2026) gives the same words. Comments name
 // the exceptions, where llama.cpp's patterns only approximate the original patterns.
 #include "engine/formats/gguf_pre_tokenizers.h"

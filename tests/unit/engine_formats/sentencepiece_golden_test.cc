@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares our ids with SentencePiece's ids, for models that SentencePiece trained
 // (tests/golden/make_sentencepiece.py). The BPE model is loaded from GGUF scores, the Unigram model from
 // tokenizer.json.

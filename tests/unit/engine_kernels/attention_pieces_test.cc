@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "engine/kernels/cpu/attention_pieces.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Every symbol that the linker may share between object files must, in those compiled for one instruction family, name that
 # family: a common inline function compiled with AVX-512 could otherwise end up in everybody's path.
 # Usage: family_symbols.sh libbaton_kernels.a FAMILY...

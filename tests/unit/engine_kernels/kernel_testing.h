@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Helpers of the kernel tests: backends of each family, random data, rounding done the slow way.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products with quantized weights.
 
 #include <gmock/gmock.h>

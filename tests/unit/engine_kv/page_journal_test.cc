@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "engine/kv/page_journal.h"
 
 #include <gmock/gmock.h>

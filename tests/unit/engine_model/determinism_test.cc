@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Invariant I5 in the engine: a sequence's logits are the same bits alone or beside others, in whatever chunks, on
 // however many threads and in whichever pages.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Forward's promises besides its numbers: refusals, results, and when K and V are complete.
 #include <gtest/gtest.h>
 

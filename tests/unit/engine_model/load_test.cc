@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Model::Load refuses bad models and names each cause.
 #include <gtest/gtest.h>
 

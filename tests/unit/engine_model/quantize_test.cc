@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Float weights quantized when they are loaded.
 
 #include <gtest/gtest.h>

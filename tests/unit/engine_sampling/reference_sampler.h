@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sampling chain in double precision, each step spelled out over the sorted vocabulary: slow, and right by reading.
 #pragma once
 

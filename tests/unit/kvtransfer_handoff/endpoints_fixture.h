@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A decode and a prefill worker's endpoints, and one request at a time between them.
 #pragma once
 

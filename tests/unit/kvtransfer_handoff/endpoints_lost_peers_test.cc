@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Peers that die, fall silent or are started anew.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

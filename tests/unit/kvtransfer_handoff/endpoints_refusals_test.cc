@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Peers that do not fit, are not who they should be, or do not keep to the protocol.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

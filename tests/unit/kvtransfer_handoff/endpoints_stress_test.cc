@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random schedules over the endpoints, many handoffs at once: every handoff ends, every sequence that arrives is whole,
 // and when all is over nothing is held.
 #include <gtest/gtest.h>

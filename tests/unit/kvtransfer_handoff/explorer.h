@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Visits every state that the world can reach, breadth first, so that a violation comes with a shortest way to it.
 //
 // States are told apart by a 64-bit hash: with the few million states there are, the chance that any two collide is

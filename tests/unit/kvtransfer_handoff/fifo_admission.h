@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An Admission for tests: grants claims in the order in which they came, each as soon as it fits. A copyable value.
 #pragma once
 

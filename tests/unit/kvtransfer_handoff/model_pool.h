@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The explored world's admission and page pool: one page that all prompts share, and three more.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kvtransfer/endpoints/put_pieces.h"
 
 #include <gmock/gmock.h>

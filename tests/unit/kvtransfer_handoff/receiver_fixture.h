@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A ReceiverMachine with a pool of ten pages of one token, and the peers Ann and Bob.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The claims that a ReceiverMachine makes at its Admission, and how the machine carries out decisions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // WriterMachine and ReceiverMachine do what the table says, for every state and every event, and nothing else: the
 // Promela model is made of the same table.
 #include <gtest/gtest.h>

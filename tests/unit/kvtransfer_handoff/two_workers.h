@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A prefill and a decode worker reduced to their endpoints, in one process, for tests.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model of everything around the two handoff machines, small enough to visit all states. The model has a router with
 // two requests of at most two attempts each, a prefill and a decode process, a pool, connections, and one fault.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rules of every state, and the rules of states at rest.
 #include "world.h"
 

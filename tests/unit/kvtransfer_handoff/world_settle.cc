@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which steps are taken at once, and what is forgotten.
 #include <algorithm>
 

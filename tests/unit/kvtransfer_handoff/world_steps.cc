@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which steps a world can take.
 #include <algorithm>
 #include <iterator>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kvtransfer/handoff/writer_machine.h"
 
 #include <gmock/gmock.h>

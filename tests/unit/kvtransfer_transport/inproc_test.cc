@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The faults of the in-process transport, and its promises under faults. ThreadSanitizer runs this test, too.
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kvtransfer/ucx/network.h"
 
 #include <gmock/gmock.h>

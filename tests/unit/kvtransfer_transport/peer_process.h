@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs transport_peer as a child process and reads what it prints.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // UCX transports whose peer is another process that gets killed, stopped, restarted.
 
 #include <arpa/inet.h>

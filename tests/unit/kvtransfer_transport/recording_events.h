@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records a transport's events, so that tests can wait for events. Thread-safe.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Peers that die or end while a connection with them is being set up, at random moments and often. UCX aborts the whole
 // process when it is surprised: a failure here may be the end of this program.
 

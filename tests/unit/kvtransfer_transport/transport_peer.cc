@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A process at the other end of a transport, for tests that kill, stop and restart it.
 //
 //   transport_peer serve PATH SECRET [LISTEN]   listens; prints "address HOST:PORT"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The promises of every transport, tested over each transport with both ends in one process.
 
 #include <sys/resource.h>

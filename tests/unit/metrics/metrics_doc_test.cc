@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keeps the tables of docs/metrics.md equal to what router and workers register.
 #include <gtest/gtest.h>
 #include <prometheus/registry.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A caller leaves at every step of a handoff, on real engines, and either call ends first. Both workers always release
 // everything (I2, I3). The decode worker releases no page before the puts into the page are over (I1).
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model whose layers are in several KV groups: every path of a page gives the bits of one group (I5), and no page is
 // lost (I3).
 #include <gtest/gtest.h>

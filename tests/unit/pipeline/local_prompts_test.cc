@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A decode worker that computes prompts itself, among reservations of prefill workers.
 #include <gtest/gtest.h>
 

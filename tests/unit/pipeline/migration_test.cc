@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Live migration: a sequence that moves between decode workers while it runs is answered as one that stays (I5),
 // gapless (I4), and leaves nothing behind (I3).
 #include <gmock/gmock.h>

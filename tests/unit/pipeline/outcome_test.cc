@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The reports of two real engines to the router when a handoff is refused, unwanted or lost, and the prefill worker's
 // metrics.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Prefill and decode workers in one process: the real schedulers, models, pools and endpoints of both sides. The
 // in-process transport joins the workers, and a caller plays the router.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The serving pipeline end to end, without processes and gRPC: invariants I1, I3 and I5 over engines, schedulers,
 // handoff and page pools.
 #include "pipeline.h"

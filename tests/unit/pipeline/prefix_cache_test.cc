@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pages shared between requests: computed once, handed over once, and never a different answer (I5).
 #include <gtest/gtest.h>
 

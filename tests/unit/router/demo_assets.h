@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The demo model's files, as a worker delivers them to the router.
 #pragma once
 

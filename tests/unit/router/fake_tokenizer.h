@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A vocabulary given token by token: what the router needs of one, without a model's files.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Workers in this process that speak worker.proto and replay canned tokens: output token i is (7 + i) % 26 for any
 // prompt. No KV is handed over: the fake prefill worker tells the fake decode worker directly.
 //

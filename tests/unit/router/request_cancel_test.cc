@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cancels and deadlines.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Live migrations that fail: the sequence goes on where it is, and the move is tried again.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A RequestMachine with the router and the workers around it played by the test.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Live migration: attempt 2 is opened on d2 while attempt 1 runs on d1, which drains.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The router's action after each outcome that a worker reports: one row per cause.
 #include <gtest/gtest.h>
 #include <prometheus/registry.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Second tries, and requests that find no place.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The whole router in this process, between a client and fake workers, over real gRPC.
 #include "router/router.h"
 

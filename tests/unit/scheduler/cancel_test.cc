@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An attempt ends in each of its phases, and everything that it holds goes back.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Route kHandOver: a prompt that is computed here and decoded at another worker.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Live migration, tick by tick.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Scheduler without threads: a fake model and clock, fake handoff endpoints, a real pool and ledger. A test submits
 // attempts, ticks, and plays the other worker.
 #pragma once

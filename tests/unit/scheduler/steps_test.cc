@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The contents of a step: order, budgets, growth, preemption, shared prefixes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """tests/count.py: what it counts in reports, and that it names each test that was skipped, with the reason."""
 
 import pathlib

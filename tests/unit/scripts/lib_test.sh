@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # deploy/lib.sh: a step fails when any command of its function does, and packages are never taken for installed.
 # shellcheck disable=SC2016,SC2154,SC2317  # functions are called by name, with variables from their callers
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """tests/words.py: which sentences it refuses, and which it must not."""
 
 import pathlib

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "text/assets/asset_files.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Templates that would need unbounded time, memory or stack.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Templates of public models against what Python's jinja2 renders for each: those of tests/golden/chat_templates, and
 // more in the shared data.
 #include <gtest/gtest.h>

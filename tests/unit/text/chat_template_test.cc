@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the template language. Expected results are from Python's jinja2 with Hugging Face's settings.
 #include "text/chat/chat_template.h"
 

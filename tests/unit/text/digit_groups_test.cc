@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "text/tokenizer/digit_groups.h"
 
 #include <gmock/gmock.h>

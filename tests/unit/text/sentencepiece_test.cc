@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests BPE over characters, as in SentencePiece: prefix spaces, byte fallback, and the other stages of such
 // tokenizers.
 #include <gtest/gtest.h>

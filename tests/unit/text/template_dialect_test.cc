@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "text/chat/template_dialect.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Helpers that the tests of text/ share: small tokenizer.json documents for tests to modify, and random texts.
 #pragma once
 

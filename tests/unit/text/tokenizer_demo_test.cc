@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compares the demo model's tokenizer with golden tokens, which the tokenizer of the model's authors made.
 #include <gtest/gtest.h>
 

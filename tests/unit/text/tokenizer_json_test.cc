@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests loading of tokenizer.json and tokenizer_config.json, and the errors for unsupported and malformed files.
 #include <gtest/gtest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loads thousands of damaged files. Each must give an error or a usable object, without a crash or a hang. Sanitizers
 // make these tests more effective.
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the stages of a tokenizer separately, with a vocabulary of bytes and a few merges.
 #include "text/tokenizer/tokenizer.h"
 

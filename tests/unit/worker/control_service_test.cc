@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ControlService over a real gRPC server and client on loopback.
 #include "worker/control_service.h"
 

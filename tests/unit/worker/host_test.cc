@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A worker's start, and its refusals before the model is read.
 #include "worker/host.h"
 
