@@ -112,7 +112,7 @@ void CapacityLedger::OnPagesFree() {
   {
     MutexLock lock(mutex_);
     Serve(&wake);
-    wake.local |= std::exchange(growth_waits_, false);
+    wake.growth |= std::exchange(growth_waits_, false);
   }
   RunHooks(wake);
 }
@@ -142,7 +142,7 @@ void CapacityLedger::Serve(Wake* wake) {
   const PageCounts counts = pool_.counts();
   if (growth_waits_ && counts.quarantined != quarantined_at_failure_) {
     growth_waits_ = false;
-    wake->local = true;
+    wake->growth = true;
   }
   RefuseUnservable(counts, wake);
   size_t i = 0;
@@ -198,13 +198,13 @@ void CapacityLedger::Decide(const Claim& claim, absl::StatusOr<SharedPages> page
 }
 
 void CapacityLedger::RunHooks(const Wake& wake) {
-  if (!wake.local && !wake.reservation) return;
+  if (!wake.local && !wake.growth && !wake.reservation) return;
   std::shared_ptr<const Hooks> hooks;
   {
     MutexLock lock(mutex_);
     hooks = hooks_;
   }
-  if (wake.local && hooks->on_local != nullptr) hooks->on_local();
+  if ((wake.local || wake.growth) && hooks->on_local != nullptr) hooks->on_local();
   if (wake.reservation && hooks->on_reservation != nullptr) hooks->on_reservation();
 }
 

@@ -103,8 +103,9 @@ class CapacityLedger {
     bool on_hold = false;
   };
   struct Wake {
-    bool local = false;
-    bool reservation = false;
+    bool local = false;        // a decision for a local prompt
+    bool reservation = false;  // a decision for a reservation
+    bool growth = false;       // pages may be there for a failed Grow, or never come
   };
   using Id = std::pair<Claimant, AttemptKey>;
 

@@ -72,11 +72,11 @@ bool Scheduler::Tick() {
   if (draining_) AnnounceDraining();
   GrowAll();  // first, so that the ledger keeps pages for a sequence that could not grow
   ClaimForPrompts();
-  TakeDecisions();
+  const bool refused = TakeDecisions();
   const std::vector<Share> plan = Plan();
   if (!plan.empty()) RunStep(plan);
   PublishLoad();
-  return !plan.empty();
+  return refused || !plan.empty();
 }
 
 PromptFigures Scheduler::FiguresOf(const Job& job) const {
@@ -121,7 +121,8 @@ void Scheduler::Claim(Job& job, bool urgent) {
   if (!queued.ok()) Fail(job, Outcome(Cause::kOverloaded, std::string(queued.message())));
 }
 
-void Scheduler::TakeDecisions() {
+bool Scheduler::TakeDecisions() {
+  bool refused = false;
   std::vector<Job*> to_reserve;
   for (CapacityLedger::Decision& decision : parts_.ledger->TakeDecisions(CapacityLedger::Claimant::kLocalPrompt)) {
     Job* job = jobs_.Find(decision.key);
@@ -129,12 +130,14 @@ void Scheduler::TakeDecisions() {
       parts_.ledger->Leave(CapacityLedger::Claimant::kLocalPrompt, decision.key);
     } else if (!decision.pages.ok()) {
       Fail(*job, Outcome(Cause::kQuarantined, std::string(decision.pages.status().message())));
+      refused = true;
     } else {
       Admit(*job, *std::move(decision.pages));
       if (job->phase == Phase::kReserving) to_reserve.push_back(job);
     }
   }
   for (Job* job : to_reserve) Reserve(*job);
+  return refused;
 }
 
 void Scheduler::Admit(Job& job, SharedPages pages) {

@@ -92,7 +92,8 @@ class Scheduler {
   void ClaimForPrompts();
   bool IsComputedByAnother(Job& job);
   void Claim(Job& job, bool urgent);
-  void TakeDecisions();
+  // Returns whether a prompt was refused: a prompt that waited for its prefix can claim in the next tick.
+  bool TakeDecisions();
   void Admit(Job& job, SharedPages pages);
   void GrowAll();
   bool Grow(Sequence& sequence);

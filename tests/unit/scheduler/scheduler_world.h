@@ -123,9 +123,9 @@ class World {
   // The other worker hands over the KV of `tokens` tokens and `output`.
   void DeliverReceived(const AttemptKey& key, int tokens, std::vector<TokenId> output);
 
-  // Runs what was posted, then one tick. True if a step ran.
+  // Runs what was posted, then one tick. True if more is to do.
   bool Tick();
-  // Ticks until no step runs; at most `limit` ticks.
+  // Ticks until nothing is to do; at most `limit` ticks.
   void Settle(int limit = 1000);
   // The transport has answered every Abort.
   void ReleaseAborted();

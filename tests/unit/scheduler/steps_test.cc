@@ -118,6 +118,24 @@ TEST(SchedulerSteps, APromptWaitsForAPrefixThatAnotherPromptComputes) {
   EXPECT_EQ(told->figures.cached_tokens, 8);
 }
 
+TEST(SchedulerSteps, APromptRunsAfterTheRefusalOfThePromptThatWasToComputeItsPrefix) {
+  World world({.pages = 8});
+  std::vector<PageRef> of_a_writer = *world.pool->Allocate(4);
+  Attempt first = world.MakeAttempt(1, 23);
+  Attempt second = world.MakeAttempt(2, 9, 2);
+  first.page_hash_root = second.page_hash_root = PageHashRoot("model", "", "");
+  const auto refused = world.RunLocally(first);
+  const auto told = world.RunLocally(second);
+  world.Settle();
+  EXPECT_EQ(told->last(), "accepted") << "it waits for the prefix";
+  for (PageRef& page : of_a_writer) page.SetQuarantined(true);
+  EXPECT_TRUE(world.ledger.TakeDecisions(CapacityLedger::Claimant::kReservation).empty());  // as the receiver does
+  world.Settle();
+  EXPECT_EQ(refused->last(), "failed quarantined");
+  EXPECT_EQ(told->last(), "finished by length");
+  for (PageRef& page : of_a_writer) page.SetQuarantined(false);
+}
+
 TEST(SchedulerSteps, AnAttemptThatIsHereAlreadyIsRefused) {
   World world;
   const auto first = world.RunLocally(world.MakeAttempt(1, 4));

@@ -94,6 +94,17 @@ TEST_F(CapacityLedgerTest, AFailedGrowthIsToldOfPagesInQuarantine) {
   EXPECT_EQ(local_wakes_, 1) << "told once";
 }
 
+TEST_F(CapacityLedgerTest, AFailedGrowthIsToldAlsoWhenItsOwnThreadFindsTheQuarantine) {
+  Claimed(kRemote, 1, 10);
+  EXPECT_FALSE(ledger_->Grow(1).ok());
+  for (PageRef& page : held_[1]) page.SetQuarantined(true);
+  EXPECT_THAT(Decided(kLocal), IsEmpty());
+  EXPECT_EQ(local_wakes_, 1) << "the tick that takes decisions grows no sequence any more";
+  EXPECT_FALSE(ledger_->Grow(1).ok());
+  FreePages(1);
+  EXPECT_EQ(local_wakes_, 2);
+}
+
 TEST_F(CapacityLedgerTest, GrantsLeaveWhatAFailedGrowthAskedFor) {
   Claimed(kLocal, 1, 5);
   Claimed(kRemote, 2, 5);
