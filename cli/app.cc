@@ -58,11 +58,9 @@ std::vector<std::string> CommandNames(const CLI::App& command) {
 // Says what is wrong with `argument`, which `command` does not know.
 std::string UnknownArgument(const CLI::App& command, const std::string& argument) {
   if (argument.size() > 1 && argument.starts_with("-")) {
-    const std::string option = argument.substr(0, argument.find('='));
     std::vector<std::string> known;
     AppendOptionNames(command, &known);
-    const size_t name = std::min(option.find_first_not_of('-'), option.size());
-    return Concat("unknown option ", option, DidYouMean(option.substr(name), known, "--"));
+    return UnknownOption(argument, known);
   }
   const std::vector<std::string> commands = CommandNames(command);
   if (commands.empty()) return Concat("unexpected argument \"", argument, "\"");

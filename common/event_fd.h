@@ -10,6 +10,7 @@ namespace baton {
 
 class EventFd {
  public:
+  EventFd() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
   int fd() const { return fd_.get(); }  // -1 if the system call failed
 
   // Thread-safe. Failures are harmless: a full counter is readable, and an empty counter needs no draining.
@@ -20,7 +21,7 @@ class EventFd {
   }
 
  private:
-  const FileDescriptor fd_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  const FileDescriptor fd_;
 };
 
 }  // namespace baton

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user gives on the standard input: a text in place of a flag's value, or the lines of a conversation.
+// Reads what a user gives on the standard input: a text in place of a flag's value, or the lines of a conversation.
 #pragma once
 
 #include <cstddef>
