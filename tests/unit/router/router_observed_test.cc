@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the timings, metrics and logs say of a request.
+// Timings, metrics and logs of a request.
 #include <gtest/gtest.h>
 
 #include <string>
