@@ -21,7 +21,7 @@ void DescribeOptions(OptionSet& set, RouterOptions& options) {
   set.Add("probe-timeout", &options.probe_timeout, "limit of one probe of a pair of workers", absl::Milliseconds(100));
 
   set.AddChoice("placement", &options.placement, {"prefix", "least-loaded", "round-robin"},
-                "prefix: the pair with the least estimated time to first token, cached prefixes considered; "
+                "prefix: the pair that is estimated to decode soonest, cached prefixes considered; "
                 "least-loaded: the same without cached prefixes; round-robin: pairs in turn");
   set.Add("max-local-prefill-tokens", &options.max_local_prefill_tokens,
           "most uncached tokens of a prompt that a decode worker of role both computes while prefill workers are ready",

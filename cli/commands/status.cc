@@ -41,11 +41,11 @@ absl::StatusOr<v1::GetStatusResponse> AskUntilReady(const StatusFlags& flags, ab
     if (status.ok() && status->ready()) return status;
     if (console.interrupt->triggered()) return absl::CancelledError("interrupted");
     if (SteadyTime::Now() >= deadline) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("not ready within ", absl::FormatDuration(wait), ": ",
-                       status.ok() ? absl::StrCat("no pair of workers at ", flags.target,
-                                                  " has passed its probe; `baton status` without --wait shows them")
-                                   : std::string(status.status().message())));
+      return absl::DeadlineExceededError(absl::StrCat(
+          "not ready within ", absl::FormatDuration(wait), ": ",
+          status.ok() ? absl::StrCat("the router at ", flags.target,
+                                     " has no ready pair of workers; `baton status` lists workers and pairs")
+                      : std::string(status.status().message())));
     }
     absl::SleepFor(absl::Milliseconds(100));
   }
