@@ -11,7 +11,6 @@
 #include "common/arguments.h"
 #include "common/nearest_word.h"
 #include "common/strings.h"
-#include "common/version.h"
 
 namespace baton {
 namespace {

@@ -2,12 +2,13 @@
 #include "common/arguments.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "common/nearest_word.h"
 #include "common/strings.h"
 
 namespace baton {
+
+std::string_view BatonVersion() { return BATON_VERSION; }
 
 std::vector<std::string> ReversedArguments(int argc, const char* const* argv) {
   std::vector<std::string> args;

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a command line that all programs share: CLI11's order of arguments, and the error of an unknown option.
+// The parts of a command line that all programs share: the version, CLI11's order of arguments, and the error of an
+// unknown option.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace baton {
+
+// Returns the version of the CMake project, for instance "0.1.0".
+std::string_view BatonVersion();
 
 // Returns the arguments after the program's name, last first. "--name=" becomes "--name" and an empty value, because
 // CLI11 alone would take the next argument for the value.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "absl/synchronization/mutex.h"
 #include "common/address.h"
@@ -63,14 +64,15 @@ void InitGrpcOnce() {
   }();
 }
 
-struct Keepalive {
-  int time_ms;     // silence before a ping
-  int timeout_ms;  // wait for its answer
-};
-
-Keepalive KeepaliveFor(absl::Duration peer_timeout) {
+// The arguments of channels and servers by which both notice a silent peer.
+std::vector<std::pair<const char*, int>> KeepaliveArguments(absl::Duration peer_timeout) {
   const int64_t total_ms = absl::ToInt64Milliseconds(std::clamp(peer_timeout, kMinPeerTimeout, absl::Hours(1)));
-  return {.time_ms = static_cast<int>(total_ms * 2 / 3), .timeout_ms = static_cast<int>(total_ms / 3)};
+  return {{GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(total_ms * 2 / 3)},  // silence before a ping
+          {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(total_ms / 3)},   // wait for its answer
+          // A blocking client answers no pings between its calls: nobody there reads the connection. A server answers
+          // pings of a connection without calls with GOAWAY.
+          {GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 0},
+          {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0}};
 }
 
 }  // namespace
@@ -101,7 +103,6 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   BATON_RETURN_IF_ERROR(CheckCanListen(options.listen));
 
   std::unique_ptr<GrpcServer> server(new GrpcServer);
-  const Keepalive keepalive = KeepaliveFor(options.peer_timeout);
   grpc::ServerBuilder builder;
   builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &server->port_);
   // Else two processes share a port, and half of the calls go to the wrong one.
@@ -109,11 +110,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
   builder.SetMaxSendMessageSize(options.max_message_bytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, options.max_concurrent_streams);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive.time_ms);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive.timeout_ms);
-  // A blocking client answers no pings between its calls: nobody there reads the connection.
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 0);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  for (const auto& [name, value] : KeepaliveArguments(options.peer_timeout)) builder.AddChannelArgument(name, value);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingIntervalMs);
   for (grpc::Service* service : services) builder.RegisterService(service);
   server->reflection_->Install(builder);
@@ -148,18 +145,13 @@ void GrpcServer::Shutdown(SteadyTime deadline) {
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, int max_message_bytes,
                                            absl::Duration peer_timeout) {
   InitGrpcOnce();
-  const Keepalive keepalive = KeepaliveFor(peer_timeout);
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(max_message_bytes);
   arguments.SetMaxSendMessageSize(max_message_bytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);  // also the least time for a connection attempt
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive.time_ms);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive.timeout_ms);
-  // As at the server, which answers pings of a connection without calls with GOAWAY.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 0);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  for (const auto& [name, value] : KeepaliveArguments(peer_timeout)) arguments.SetInt(name, value);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -33,7 +32,7 @@ std::optional<uint64_t> ReadNumber(const std::string& path) {
 }
 
 // The number behind `key` in a file of "key value" lines.
-uint64_t ReadField(const std::string& path, const std::string& key) {
+std::optional<uint64_t> ReadField(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   std::string name;
   uint64_t value = 0;
@@ -41,7 +40,7 @@ uint64_t ReadField(const std::string& path, const std::string& key) {
     if (name == key) return value;
     file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
   }
-  return 0;
+  return std::nullopt;
 }
 
 std::optional<uint64_t> LeftIn(const std::string& folder, const Controller& controller) {
@@ -49,7 +48,8 @@ std::optional<uint64_t> LeftIn(const std::string& folder, const Controller& cont
   const std::optional<uint64_t> usage = ReadNumber(folder + controller.usage);
   if (!limit.has_value() || !usage.has_value() || *limit >= kNoLimit) return std::nullopt;
   const std::string stat = folder + "/memory.stat";
-  const uint64_t cache = ReadField(stat, controller.inactive_cache) + ReadField(stat, controller.active_cache);
+  const uint64_t cache =
+      ReadField(stat, controller.inactive_cache).value_or(0) + ReadField(stat, controller.active_cache).value_or(0);
   const uint64_t used = *usage - std::min(*usage, cache);
   return *limit - std::min(*limit, used);
 }
@@ -104,16 +104,9 @@ absl::Status MemoryHeadroom::Check(uint64_t bytes) const {
 }
 
 MemoryHeadroom ReadMemoryHeadroom(const std::string& root) {
-  MemoryHeadroom headroom;
-  std::ifstream meminfo(root + "/proc/meminfo");
-  for (std::string line; std::getline(meminfo, line);) {
-    std::istringstream fields(line);
-    std::string name;
-    uint64_t kib = 0;
-    if (fields >> name >> kib && name == "MemAvailable:") headroom.machine_bytes = kib << 10;
-  }
-  headroom.cgroup_bytes = CgroupBytes(root);
-  return headroom;
+  std::optional<uint64_t> available = ReadField(root + "/proc/meminfo", "MemAvailable:");
+  if (available.has_value()) *available <<= 10;  // from KiB
+  return {.machine_bytes = available, .cgroup_bytes = CgroupBytes(root)};
 }
 
 }  // namespace baton

@@ -15,7 +15,6 @@
 #include "common/arguments.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
-#include "common/version.h"
 
 namespace baton {
 namespace option_schema {

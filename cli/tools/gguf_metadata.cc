@@ -145,11 +145,6 @@ absl::Status AddSpecialTokens(const Tokenizer& tokenizer, const TokenizerConfig&
   return absl::OkStatus();
 }
 
-std::string_view TextOrEmpty(const std::map<std::string, std::string>& texts, const std::string& name) {
-  const auto found = texts.find(name);
-  return found == texts.end() ? std::string_view() : std::string_view(found->second);
-}
-
 }  // namespace
 
 void AddConfig(const ModelConfig& config, GgufHeader& header) {
@@ -200,14 +195,14 @@ void AddFileType(TensorType type, GgufHeader& header) {
   header.AddUint32("general.quantization_version", 2);
 }
 
-absl::Status AddTokenizer(const std::map<std::string, std::string>& texts, int vocab_size, GgufHeader& header) {
-  const std::string_view tokenizer_json = TextOrEmpty(texts, "tokenizer.json");
-  const std::string_view config_json = TextOrEmpty(texts, "tokenizer_config.json");
+absl::Status AddTokenizer(const AssetFiles& texts, int vocab_size, GgufHeader& header) {
+  const std::string_view tokenizer_json = FileOrEmpty(texts, "tokenizer.json");
+  const std::string_view config_json = FileOrEmpty(texts, "tokenizer_config.json");
   BATON_ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::Create(tokenizer_json, config_json));
   BATON_ASSIGN_OR_RETURN(const Json json, ParseJson(tokenizer_json, "tokenizer.json"));
   BATON_ASSIGN_OR_RETURN(const TokenizerConfig config, ParseTokenizerConfig(config_json));
   BATON_ASSIGN_OR_RETURN(const GenerationConfig generation,
-                         ParseGenerationConfig(TextOrEmpty(texts, "generation_config.json"), "generation_config.json"));
+                         ParseGenerationConfig(FileOrEmpty(texts, "generation_config.json"), "generation_config.json"));
 
   BATON_ASSIGN_OR_RETURN(const std::string pre, PreTokenizerName(json));
   BATON_ASSIGN_OR_RETURN(const std::vector<Token> tokens, ReadTokens(json, vocab_size));
@@ -224,7 +219,7 @@ absl::Status AddTokenizer(const std::map<std::string, std::string>& texts, int v
   header.AddStrings("tokenizer.ggml.merges", ReadMerges(json));
   BATON_RETURN_IF_ERROR(AddSpecialTokens(*tokenizer, config, generation, header));
   const auto add_template = [&](const char* key, const std::string& file, const std::optional<std::string>& of_config) {
-    const std::string_view text = TextOrEmpty(texts, file);
+    const std::string_view text = FileOrEmpty(texts, file);
     if (!text.empty() || of_config) header.AddString(key, text.empty() ? std::string_view(*of_config) : text);
   };
   add_template("tokenizer.chat_template", "chat_template.jinja", config.chat_template);

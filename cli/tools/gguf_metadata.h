@@ -3,13 +3,13 @@
 // engine/formats/gguf_convert.h.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "engine/formats/gguf_writer.h"
 #include "engine/model/config.h"
+#include "text/assets/asset_files.h"
 
 namespace baton {
 
@@ -23,6 +23,6 @@ void AddFileType(TensorType type, GgufHeader& header);
 
 // Adds the tokenizer from the texts that LoadTextAssets (engine/formats/model_folder.h) returns. UNIMPLEMENTED when
 // GGUF has no name for the pre-tokenizer.
-absl::Status AddTokenizer(const std::map<std::string, std::string>& texts, int vocab_size, GgufHeader& header);
+absl::Status AddTokenizer(const AssetFiles& texts, int vocab_size, GgufHeader& header);
 
 }  // namespace baton

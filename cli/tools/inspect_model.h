@@ -27,8 +27,8 @@ struct TypeReport {
   int tensors = 0;
   uint64_t parameters = 0;
   uint64_t bytes = 0;  // in the file
-  uint64_t memory_bytes =
-      0;  // in a worker, where 5- and 6-bit codes take 8 bits each; 0 for types that are not supported
+  // In a worker, where 5- and 6-bit codes take 8 bits each. 0 for types that are not supported.
+  uint64_t memory_bytes = 0;
 };
 
 // A token at which an answer ends.
