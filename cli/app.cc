@@ -58,11 +58,9 @@ std::vector<std::string> CommandNames(const CLI::App& command) {
 // Says what is wrong with `argument`, which `command` does not know.
 std::string UnknownArgument(const CLI::App& command, const std::string& argument) {
   if (argument.size() > 1 && argument.starts_with("-")) {
-    const std::string option = argument.substr(0, argument.find('='));
     std::vector<std::string> known;
     AppendOptionNames(command, &known);
-    const size_t name = std::min(option.find_first_not_of('-'), option.size());
-    return Concat("unknown option ", option, DidYouMean(option.substr(name), known, "--"));
+    return UnknownOption(argument, known);
   }
   const std::vector<std::string> commands = CommandNames(command);
   if (commands.empty()) return Concat("unexpected argument \"", argument, "\"");
@@ -100,21 +98,43 @@ int RunBaton(int argc, const char* const* argv, const Console& console) {
   app.set_version_flag("--version", Concat("baton ", BatonVersion()), "Print the version and exit");
   app.require_subcommand(1);
   Command chosen;
-  AddGenerateCommand(app, console, &chosen);
-  AddChatCommand(app, console, &chosen);
-  AddStatusCommand(app, console, &chosen);
-  AddBenchCommand(app, console, &chosen);
-  AddTokenizeCommand(app, console, &chosen);
-  AddRenderCommand(app, console, &chosen);
-  AddPerplexityCommand(app, console, &chosen);
-  AddModelsCommand(app, console, &chosen);
-  AddQuantizeCommand(app, console, &chosen);
+  const auto add = [&](CLI::App& parent, const char* name, const char* help,
+                       Command (*set_up)(CLI::App&, const Console&)) {
+    CLI::App& command = *parent.add_subcommand(name, help);
+    command.callback([&chosen, run = set_up(command, console)] { chosen = run; });
+  };
+  const auto add_group = [&app](const char* name, const char* help) -> CLI::App& {
+    CLI::App& group = *app.add_subcommand(name, help);
+    group.require_subcommand(1);
+    return group;
+  };
+  add(app, "generate", "Sends one prompt and streams the answer to stdout.", &GenerateCommand);
+  add(app, "chat", "Holds a conversation: one line per turn, with the history of all turns.", &ChatCommand);
+  add(app, "status", "Shows the router's workers: state, load, pages, and the pairs.", &StatusCommand);
+  CLI::App& bench = add_group("bench", "Measures a running service, or the engine alone.");
+  add(bench, "engine",
+      "Measures the engine alone, in this process: speed of prefill and decode, and the parts of a step.",
+      &BenchEngineCommand);
+  add(bench, "serve", "Sends requests in open loop and reports percentiles of TTFT, TPOT, ITL and end-to-end time.",
+      &BenchServeCommand);
+  add(app, "tokenize", "Shows the tokens of a text, or the text of tokens, without a router.", &TokenizeCommand);
+  add(app, "render", "Shows the prompt that a model's chat template makes of a conversation, without a router.",
+      &RenderCommand);
+  add(app, "perplexity", "Measures how well a model predicts a text, for instance after quantization.",
+      &PerplexityCommand);
+  CLI::App& models = add_group("models", "Makes models and describes them, without a router.");
+  add(models, "inspect", "Describes a model, and how many tokens its KV cache holds in how much memory.",
+      &ModelsInspectCommand);
+  add(models, "make", "Makes a model of random weights with a usable tokenizer.", &ModelsMakeCommand);
+  add(app, "quantize", "Writes a model with its matrices in blocks of 8 or 4 bits, without a router.",
+      &QuantizeCommand);
   try {
     app.parse(ReversedArguments(argc, argv));
   } catch (const CLI::ParseError& error) {
     return FinishOutput(console, "baton", ReportParseError(app, error, console));
   }
-  return FinishOutput(console, PathOf(ReachedCommands(app)), chosen());
+  const std::string program = PathOf(ReachedCommands(app));
+  return FinishOutput(console, program, Report(console, program, chosen()));
 }
 
 }  // namespace baton

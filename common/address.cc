@@ -3,13 +3,13 @@
 
 #include <netdb.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <memory>
 #include <system_error>
 
 #include "absl/strings/numbers.h"
+#include "common/file_descriptor.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
 
@@ -22,16 +22,14 @@ struct FreeAddrInfo {
 
 // Returns 0 or the errno of bind(). An address family that this machine lacks counts as success.
 int TryBind(const addrinfo& info) {
-  const int fd = socket(info.ai_family, info.ai_socktype | SOCK_CLOEXEC, info.ai_protocol);
-  if (fd < 0) return errno == EAFNOSUPPORT ? 0 : errno;
+  const FileDescriptor fd(socket(info.ai_family, info.ai_socktype | SOCK_CLOEXEC, info.ai_protocol));
+  if (!fd.valid()) return errno == EAFNOSUPPORT ? 0 : errno;
   const int on = 1;
   // Allows a port with connections in TIME_WAIT, as servers do.
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  if (info.ai_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
-  int error = bind(fd, info.ai_addr, info.ai_addrlen) == 0 ? 0 : errno;
-  if (error == EADDRNOTAVAIL && info.ai_family == AF_INET6) error = 0;
-  close(fd);
-  return error;
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  if (info.ai_family == AF_INET6) setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+  if (bind(fd.get(), info.ai_addr, info.ai_addrlen) == 0) return 0;
+  return errno == EADDRNOTAVAIL && info.ai_family == AF_INET6 ? 0 : errno;
 }
 
 }  // namespace

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/arguments.h"
 
+#include <algorithm>
 #include <string_view>
+
+#include "common/nearest_word.h"
+#include "common/strings.h"
 
 namespace baton {
 
@@ -17,6 +21,12 @@ std::vector<std::string> ReversedArguments(int argc, const char* const* argv) {
     }
   }
   return args;
+}
+
+std::string UnknownOption(const std::string& argument, const std::vector<std::string>& known) {
+  const std::string option = argument.substr(0, argument.find('='));
+  const std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
+  return Concat("unknown option ", option, DidYouMean(name, known, "--"));
 }
 
 }  // namespace baton

@@ -19,8 +19,6 @@ namespace {
 
 constexpr std::streamoff kMaxBytes = 1 << 20;
 
-absl::Status Invalid(const auto&... parts) { return absl::InvalidArgumentError(Concat(parts...)); }
-
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return Invalid("--config: cannot open \"", path, "\"");

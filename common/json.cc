@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/json.h"
 
-#include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 #include <vector>
 
 #include "common/strings.h"
@@ -15,45 +16,26 @@ using Json = nlohmann::json;
 
 constexpr int kMaxDepth = 64;
 
-// Returns the byte where nesting exceeds kMaxDepth, or npos. Only counts brackets outside of strings; the parser finds
-// all other errors.
-size_t FindTooDeep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kMaxDepth) return i;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return std::string_view::npos;
-}
-
-// Callback of the parser that remembers the first repeated key of an object.
-class DuplicateKeys {
+// Callback of the parser that throws std::invalid_argument for deep nesting and for a repeated key of an object.
+class Limits {
  public:
-  bool operator()(int /*depth*/, Json::parse_event_t event, const Json& parsed) {
-    if (event == Json::parse_event_t::object_start) {
+  bool operator()(int depth, Json::parse_event_t event, const Json& parsed) {
+    const bool is_object = event == Json::parse_event_t::object_start;
+    if ((is_object || event == Json::parse_event_t::array_start) && depth >= kMaxDepth) {
+      throw std::invalid_argument(Concat("JSON nested deeper than ", kMaxDepth, " levels"));
+    }
+    if (is_object) {
       open_.emplace_back();
     } else if (event == Json::parse_event_t::object_end) {
       open_.pop_back();
-    } else if (event == Json::parse_event_t::key && !open_.back().insert(parsed).second && found_.empty()) {
-      found_ = parsed.dump();
+    } else if (event == Json::parse_event_t::key && !open_.back().insert(parsed).second) {
+      throw std::invalid_argument(Concat("key ", parsed.dump(), " occurs twice"));
     }
     return true;
   }
-  const std::string& found() const { return found_; }
 
  private:
-  std::vector<std::set<std::string>> open_;
-  std::string found_;
+  std::vector<std::set<std::string>> open_;  // the keys of each open object
 };
 
 std::string Shortened(const Json* value) {
@@ -67,18 +49,13 @@ std::string Shortened(const Json* value) {
 }  // namespace
 
 absl::StatusOr<Json> ParseJson(std::string_view text, std::string_view origin) {
-  if (const size_t at = FindTooDeep(text); at != std::string_view::npos) {
-    return absl::InvalidArgumentError(Concat(origin, ": JSON nested deeper than ", kMaxDepth, " levels at byte ", at));
-  }
-  DuplicateKeys duplicates;
+  Limits limits;
   try {
-    Json json = Json::parse(text, std::ref(duplicates));
-    if (!duplicates.found().empty()) {
-      return absl::InvalidArgumentError(Concat(origin, ": key ", duplicates.found(), " occurs twice"));
-    }
-    return json;
+    return Json::parse(text, std::ref(limits));
   } catch (const Json::parse_error& error) {
     return absl::InvalidArgumentError(Concat(origin, ": not valid JSON at byte ", error.byte));
+  } catch (const std::invalid_argument& error) {
+    return absl::InvalidArgumentError(Concat(origin, ": ", error.what()));
   } catch (const std::exception& error) {
     return absl::InvalidArgumentError(Concat(origin, ": not valid JSON: ", error.what()));
   }
@@ -107,49 +84,43 @@ JsonFields& JsonFields::Required(std::string_view name) {
   return *this;
 }
 
-JsonFields& JsonFields::Int(std::string_view name, int64_t min, int64_t max, int& value) {
+template <typename Accepts>
+const Json* JsonFields::FindIf(std::string_view name, std::string_view expected, Accepts accepts) {
   const Json* json = Find(name);
-  if (json == nullptr) return *this;
-  // An unsigned number above INT64_MAX would wrap when read as signed.
-  const bool fits = json->is_number_integer() && (!json->is_number_unsigned() || json->get<uint64_t>() <= INT64_MAX);
-  if (const int64_t number = fits ? json->get<int64_t>() : 0; fits && number >= min && number <= max) {
-    value = static_cast<int>(number);
-  } else {
-    Expected(name, Concat("an integer from ", min, " to ", max));
-  }
+  if (json == nullptr || accepts(*json)) return json;
+  Expected(name, expected);
+  return nullptr;
+}
+
+JsonFields& JsonFields::Int(std::string_view name, int64_t min, int64_t max, int& value) {
+  const auto in_range = [&](const Json& json) {
+    // An unsigned number above INT64_MAX would wrap when read as signed.
+    const bool fits = json.is_number_integer() && (!json.is_number_unsigned() || json.get<uint64_t>() <= INT64_MAX);
+    return fits && json.get<int64_t>() >= min && json.get<int64_t>() <= max;
+  };
+  const Json* json = FindIf(name, Concat("an integer from ", min, " to ", max), in_range);
+  if (json != nullptr) value = json->get<int>();
   return *this;
 }
 
 JsonFields& JsonFields::Number(std::string_view name, double min, double max, double& value) {
-  const Json* json = Find(name);
-  if (json == nullptr) return *this;
-  if (json->is_number() && json->get<double>() >= min && json->get<double>() <= max) {
-    value = json->get<double>();
-  } else {
-    Expected(name, Concat("a number from ", min, " to ", max));
-  }
+  const auto in_range = [&](const Json& json) {
+    return json.is_number() && json.get<double>() >= min && json.get<double>() <= max;
+  };
+  const Json* json = FindIf(name, Concat("a number from ", min, " to ", max), in_range);
+  if (json != nullptr) value = json->get<double>();
   return *this;
 }
 
 JsonFields& JsonFields::Bool(std::string_view name, bool& value) {
-  const Json* json = Find(name);
-  if (json == nullptr) return *this;
-  if (json->is_boolean()) {
-    value = json->get<bool>();
-  } else {
-    Expected(name, "true or false");
-  }
+  const Json* json = FindIf(name, "true or false", [](const Json& json) { return json.is_boolean(); });
+  if (json != nullptr) value = json->get<bool>();
   return *this;
 }
 
 JsonFields& JsonFields::String(std::string_view name, std::string& value) {
-  const Json* json = Find(name);
-  if (json == nullptr) return *this;
-  if (json->is_string()) {
-    value = json->get<std::string>();
-  } else {
-    Expected(name, "a string");
-  }
+  const Json* json = FindIf(name, "a string", [](const Json& json) { return json.is_string(); });
+  if (json != nullptr) value = json->get<std::string>();
   return *this;
 }
 

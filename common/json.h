@@ -37,6 +37,10 @@ class JsonFields {
   const absl::Status& status() const { return status_; }
 
  private:
+  // Like Find, but a field that `accepts` refuses is an error and gives null.
+  template <typename Accepts>
+  const nlohmann::json* FindIf(std::string_view name, std::string_view expected, Accepts accepts);
+
   const nlohmann::json& object_;
   const std::string origin_;
   absl::Status status_;

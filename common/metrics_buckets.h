@@ -21,14 +21,14 @@ struct BucketSet {
   double resolved_to = 0;
 };
 
-const BucketSet& TokenGapBuckets();      // 0.1 ms to 100 ms: gaps between tokens, what a handoff adds
-const BucketSet& StepBuckets();          // 1 ms to 1 s: steps, transfers, the mean time per output token
-const BucketSet& WaitBuckets();          // 10 ms to 10 s: queues, pauses
-const BucketSet& FirstTokenBuckets();    // 20 ms to 20 s: first tokens, prefills
-const BucketSet& WholeRequestBuckets();  // 0.7 s to 700 s
-const BucketSet& BatchBuckets();         // 5 to 1000 sequences
+BucketSet TokenGapBuckets();      // 0.1 ms to 100 ms: gaps between tokens, what a handoff adds
+BucketSet StepBuckets();          // 1 ms to 1 s: steps, transfers, the mean time per output token
+BucketSet WaitBuckets();          // 10 ms to 10 s: queues, pauses
+BucketSet FirstTokenBuckets();    // 20 ms to 20 s: first tokens, prefills
+BucketSet WholeRequestBuckets();  // 0.7 s to 700 s
+BucketSet BatchBuckets();         // 5 to 1000 sequences
 
 // Every set, once.
-std::vector<const BucketSet*> AllBucketSets();
+std::vector<BucketSet> AllBucketSets();
 
 }  // namespace baton

@@ -4,6 +4,14 @@
 
 namespace baton {
 
-BuildInfo ThisBuild() { return {.version = BATON_VERSION, .revision = BATON_REVISION, .compiler = BATON_COMPILER}; }
+prometheus::MetricFamily BuildInfo() {
+  prometheus::ClientMetric metric;
+  metric.gauge.value = 1;
+  metric.label = {{"version", BATON_VERSION}, {"revision", BATON_REVISION}, {"compiler", BATON_COMPILER}};
+  return {"baton_build_info",
+          "Always 1. The labels say which build of Baton this process runs",
+          prometheus::MetricType::Gauge,
+          {metric}};
+}
 
 }  // namespace baton

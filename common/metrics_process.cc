@@ -76,19 +76,6 @@ std::optional<double> OpenFiles() {
   return count - 1;  // one of them is the folder's own
 }
 
-MetricFamily BuildInfoFamily() {
-  const BuildInfo build = ThisBuild();
-  MetricFamily family = Family("baton_build_info", "Always 1. The labels say which build of Baton this process runs",
-                               MetricType::Gauge, 1);
-  const auto label = [&family](const char* name, std::string_view value) {
-    family.metric[0].label.push_back({name, std::string(value)});
-  };
-  label("version", build.version);
-  label("revision", build.revision);
-  label("compiler", build.compiler);
-  return family;
-}
-
 }  // namespace
 
 std::vector<MetricFamily> ProcessMetrics::Collect() const {
@@ -96,7 +83,7 @@ std::vector<MetricFamily> ProcessMetrics::Collect() const {
   const auto gauge = [&families](const char* name, const char* help, double value) {
     families.push_back(Family(name, help, MetricType::Gauge, value));
   };
-  families.push_back(BuildInfoFamily());
+  families.push_back(BuildInfo());
   families.push_back(Family("process_cpu_seconds_total", "CPU time of this process, of user and system together",
                             MetricType::Counter, CpuSeconds()));
   if (const std::optional<Stat> stat = ReadStat()) {

@@ -5,18 +5,13 @@
 #include <prometheus/collectable.h>
 #include <prometheus/metric_family.h>
 
-#include <string_view>
 #include <vector>
 
 namespace baton {
 
-struct BuildInfo {
-  std::string_view version;   // the project's
-  std::string_view revision;  // git's when the build was configured, or "unknown"
-  std::string_view compiler;
-};
-
-BuildInfo ThisBuild();
+// Returns baton_build_info: the project's version, git's revision when the build was configured (or "unknown"), and the
+// compiler.
+prometheus::MetricFamily BuildInfo();
 
 // Reads the kernel's figures anew at every Collect; leaves out those that cannot be read. Thread-safe.
 class ProcessMetrics final : public prometheus::Collectable {

@@ -8,8 +8,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/strings.h"
 
 namespace baton::option_schema {
+
+absl::Status Invalid(const auto&... parts) { return absl::InvalidArgumentError(Concat(parts...)); }
 
 enum class Shape { kScalar, kList };
 

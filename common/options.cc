@@ -3,30 +3,93 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <iostream>
 #include <iterator>
+#include <limits>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/arguments.h"
-#include "common/nearest_word.h"
-#include "common/option_schema.h"
-#include "common/option_values.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
 #include "common/version.h"
 
 namespace baton {
+namespace option_schema {
+
+absl::Status Set(const Option& option, const std::vector<std::string>& texts, std::string_view where) {
+  absl::Status status = option.set(texts);
+  if (status.ok()) return status;
+  return Invalid(where, ": \"", absl::StrJoin(texts, ","), "\" is not valid, ", status.message());
+}
+
+std::vector<std::string> Names(const Schema& schema) {
+  std::vector<std::string> names;
+  names.reserve(schema.size());
+  for (const Option& option : schema) names.push_back(option.name);
+  return names;
+}
+
+}  // namespace option_schema
+
 namespace {
 
-namespace values = option_values;
+using option_schema::Invalid;
 using option_schema::Option;
 using option_schema::Schema;
-using option_schema::Set;
 using option_schema::Shape;
 
-absl::Status Invalid(const auto&... parts) { return absl::InvalidArgumentError(Concat(parts...)); }
+// Each function that parses a value fails with INVALID_ARGUMENT that says what was expected. The caller adds the
+// option's name and the text.
+absl::Status Expected(const auto&... parts) { return absl::InvalidArgumentError(Concat("expected ", parts...)); }
+
+struct Unit {
+  std::string_view name;
+  int shift;
+};
+constexpr Unit kUnits[] = {{"TiB", 40}, {"GiB", 30}, {"MiB", 20}, {"KiB", 10}, {"B", 0}};
+
+absl::StatusOr<int64_t> ParseInt(std::string_view text, int64_t min, int64_t max) {
+  int64_t value = 0;
+  if (!absl::SimpleAtoi(ToAbsl(text), &value) || value < min || value > max) {
+    return Expected("a whole number from ", min, " to ", max);
+  }
+  return value;
+}
+
+absl::StatusOr<absl::Duration> ParseDuration(std::string_view text, absl::Duration min, absl::Duration max) {
+  absl::Duration value;
+  if (!absl::ParseDuration(ToAbsl(text), &value) || value < min || value > max) {
+    return Expected("a duration from ", absl::FormatDuration(min), " to ", absl::FormatDuration(max),
+                    ", such as 250ms, 3s or 5m");
+  }
+  return value;
+}
+
+absl::StatusOr<ByteSize> ParseByteSize(std::string_view text) {
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string_view unit_name = text.substr(digits);
+  const auto* unit = std::find_if(std::begin(kUnits), std::end(kUnits),
+                                  [&](const Unit& candidate) { return candidate.name == unit_name; });
+  uint64_t count = 0;
+  if (unit == std::end(kUnits) || !absl::SimpleAtoi(ToAbsl(text.substr(0, digits)), &count) ||
+      count > std::numeric_limits<uint64_t>::max() >> unit->shift) {
+    return Expected("a size with a unit (B, KiB, MiB, GiB, TiB), such as 512MiB");
+  }
+  return ByteSize{count << unit->shift};
+}
+
+// Formats a size in the largest unit that divides the size, such as "512MiB".
+std::string FormatByteSize(ByteSize size) {
+  const auto* unit = std::find_if(std::begin(kUnits), std::end(kUnits), [&](const Unit& candidate) {
+    return candidate.shift == 0 ||
+           (size.bytes != 0 && (size.bytes >> candidate.shift) << candidate.shift == size.bytes);
+  });
+  return Concat(size.bytes >> unit->shift, unit->name);
+}
 
 // Returns a setter of one scalar, which parses the text and stores the value.
 template <typename T, typename Parse>
@@ -38,8 +101,13 @@ auto Setter(T* value, Parse parse) {
   };
 }
 
-std::string WithDefault(std::string_view help, std::string_view shown) {
-  return shown.empty() ? std::string(help) : Concat(help, " (default: ", shown, ")");
+Option MakeOption(std::string_view name, std::string type, std::string_view help, std::string_view default_text,
+                  decltype(Option::set) set, Shape shape = Shape::kScalar) {
+  return {.name = std::string(name),
+          .type = std::move(type),
+          .help = default_text.empty() ? std::string(help) : Concat(help, " (default: ", default_text, ")"),
+          .shape = shape,
+          .set = std::move(set)};
 }
 
 // The command line as CLI11 splits it up.
@@ -58,11 +126,9 @@ bool IsFlag(const std::string& text, const Schema& schema) {
 // `extra` is the first argument that is neither an option nor an option's value.
 absl::Status UnknownArgument(const std::string& extra, const Schema& schema) {
   if (!extra.starts_with("-")) return Invalid("unexpected argument \"", extra, "\"");
-  const std::string option = extra.substr(0, extra.find('='));
-  const std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
   std::vector<std::string> known = option_schema::Names(schema);
   known.insert(known.end(), {"config", "help", "version"});
-  return Invalid("unknown option ", option, DidYouMean(name, known, "--"));
+  return Invalid(UnknownOption(extra, known));
 }
 
 absl::StatusOr<CommandLine> ReadCommandLine(std::string_view program, std::string_view description,
@@ -108,81 +174,59 @@ absl::StatusOr<CommandLine> ReadCommandLine(std::string_view program, std::strin
   return result;
 }
 
+std::vector<std::string> SplitAtCommas(const std::vector<std::string>& texts) {
+  std::vector<std::string> all;
+  for (const std::string& text : texts) {
+    std::vector<std::string> parts = absl::StrSplit(text, ',', absl::SkipEmpty());
+    std::move(parts.begin(), parts.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
 }  // namespace
 
-class OptionSet::Impl {
- public:
-  Impl(std::string_view program, std::string_view description) : program_(program), description_(description) {}
-
-  void Add(Option option) { schema_.push_back(std::move(option)); }
-
-  absl::StatusOr<Outcome> Parse(int argc, const char* const* argv) {
-    BATON_ASSIGN_OR_RETURN(CommandLine line, ReadCommandLine(program_, description_, schema_, argc, argv));
-    if (!line.answer.empty()) {
-      std::cout << line.answer << std::flush;
-      return Outcome::kAnswered;
-    }
-    if (!line.config_path.empty()) BATON_RETURN_IF_ERROR(option_schema::ApplyConfigFile(line.config_path, schema_));
-    for (size_t i = 0; i < schema_.size(); ++i) {
-      std::vector<std::string>& texts = line.given[i];
-      if (texts.empty()) continue;
-      if (schema_[i].shape == Shape::kList) texts = SplitAtCommas(texts);
-      BATON_RETURN_IF_ERROR(Set(schema_[i], texts, Flag(schema_[i])));
-    }
-    return Outcome::kRun;
-  }
-
- private:
-  static std::vector<std::string> SplitAtCommas(const std::vector<std::string>& texts) {
-    std::vector<std::string> all;
-    for (const std::string& text : texts) {
-      std::vector<std::string> parts = absl::StrSplit(text, ',', absl::SkipEmpty());
-      std::move(parts.begin(), parts.end(), std::back_inserter(all));
-    }
-    return all;
-  }
-
-  std::string program_;
-  std::string description_;
-  Schema schema_;
-};
-
-OptionSet::OptionSet(std::string_view program, std::string_view description)
-    : impl_(std::make_unique<Impl>(program, description)) {}
-OptionSet::~OptionSet() = default;
-
 absl::StatusOr<OptionSet::Outcome> OptionSet::Parse(int argc, const char* const* argv) {
-  return impl_->Parse(argc, argv);
+  BATON_ASSIGN_OR_RETURN(CommandLine line, ReadCommandLine(program_, description_, schema_, argc, argv));
+  if (!line.answer.empty()) {
+    std::cout << line.answer << std::flush;
+    return Outcome::kAnswered;
+  }
+  if (!line.config_path.empty()) BATON_RETURN_IF_ERROR(option_schema::ApplyConfigFile(line.config_path, schema_));
+  for (size_t i = 0; i < schema_.size(); ++i) {
+    std::vector<std::string>& texts = line.given[i];
+    if (texts.empty()) continue;
+    if (schema_[i].shape == Shape::kList) texts = SplitAtCommas(texts);
+    BATON_RETURN_IF_ERROR(option_schema::Set(schema_[i], texts, Flag(schema_[i])));
+  }
+  return Outcome::kRun;
+}
+
+int OptionSet::RunProgram(int argc, const char* const* argv, absl::FunctionRef<absl::Status()> run) {
+  const absl::StatusOr<Outcome> outcome = Parse(argc, argv);
+  const absl::Status status = outcome.ok() && *outcome == Outcome::kRun ? run() : outcome.status();
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "%s: %s\n", program_.c_str(), std::string(status.message()).c_str());
+  return 1;
 }
 
 void OptionSet::Add(std::string_view name, std::string* value, std::string_view help) {
-  impl_->Add({.name = std::string(name),
-              .type = "TEXT",
-              .help = WithDefault(help, *value),
-              .set = Setter(value, [](const std::string& text) -> absl::StatusOr<std::string> { return text; })});
+  const auto parse = [](const std::string& text) -> absl::StatusOr<std::string> { return text; };
+  schema_.push_back(MakeOption(name, "TEXT", help, *value, Setter(value, parse)));
 }
 
 void OptionSet::Add(std::string_view name, int* value, std::string_view help, int min, int max) {
-  impl_->Add({.name = std::string(name),
-              .type = "INT",
-              .help = WithDefault(help, Concat(*value)),
-              .set = Setter(value, [min, max](std::string_view text) { return values::ParseInt(text, min, max); })});
+  const auto parse = [min, max](std::string_view text) { return ParseInt(text, min, max); };
+  schema_.push_back(MakeOption(name, "INT", help, Concat(*value), Setter(value, parse)));
 }
 
 void OptionSet::Add(std::string_view name, absl::Duration* value, std::string_view help, absl::Duration min,
                     absl::Duration max) {
-  impl_->Add(
-      {.name = std::string(name),
-       .type = "DURATION",
-       .help = WithDefault(help, absl::FormatDuration(*value)),
-       .set = Setter(value, [min, max](std::string_view text) { return values::ParseDuration(text, min, max); })});
+  const auto parse = [min, max](std::string_view text) { return ParseDuration(text, min, max); };
+  schema_.push_back(MakeOption(name, "DURATION", help, absl::FormatDuration(*value), Setter(value, parse)));
 }
 
 void OptionSet::Add(std::string_view name, ByteSize* value, std::string_view help) {
-  impl_->Add({.name = std::string(name),
-              .type = "SIZE",
-              .help = WithDefault(help, values::FormatByteSize(*value)),
-              .set = Setter(value, values::ParseByteSize)});
+  schema_.push_back(MakeOption(name, "SIZE", help, FormatByteSize(*value), Setter(value, ParseByteSize)));
 }
 
 void OptionSet::AddChoice(std::string_view name, std::string* value, std::vector<std::string> choices,
@@ -192,39 +236,29 @@ void OptionSet::AddChoice(std::string_view name, std::string* value, std::vector
     if (std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
     return Invalid("expected one of ", absl::StrJoin(choices, ", "));
   };
-  impl_->Add({.name = std::string(name),
-              .type = type,
-              .help = WithDefault(help, *value),
-              .set = Setter(value, std::move(parse))});
+  schema_.push_back(MakeOption(name, type, help, *value, Setter(value, std::move(parse))));
 }
 
 void OptionSet::AddList(std::string_view name, std::vector<std::string>* value, std::string_view help) {
-  impl_->Add({.name = std::string(name),
-              .type = "TEXT,...",
-              .help = WithDefault(help, absl::StrJoin(*value, ",")),
-              .shape = Shape::kList,
-              .set = [value](const std::vector<std::string>& texts) {
-                *value = texts;
-                return absl::OkStatus();
-              }});
+  const auto set = [value](const std::vector<std::string>& texts) {
+    *value = texts;
+    return absl::OkStatus();
+  };
+  schema_.push_back(MakeOption(name, "TEXT,...", help, absl::StrJoin(*value, ","), set, Shape::kList));
 }
 
 void OptionSet::AddList(std::string_view name, std::vector<int>* value, std::string_view help, int min, int max) {
-  impl_->Add({.name = std::string(name),
-              .type = "INT,...",
-              .help = WithDefault(help, absl::StrJoin(*value, ",")),
-              .shape = Shape::kList,
-              .set = [value, min, max](const std::vector<std::string>& texts) -> absl::Status {
-                std::vector<int> parsed;
-                for (const std::string& text : texts) {
-                  const absl::StatusOr<int64_t> element = values::ParseInt(text, min, max);
-                  if (!element.ok())
-                    return Invalid("expected whole numbers from ", min, " to ", max, ", separated by commas");
-                  parsed.push_back(static_cast<int>(*element));
-                }
-                *value = std::move(parsed);
-                return absl::OkStatus();
-              }});
+  const auto set = [value, min, max](const std::vector<std::string>& texts) -> absl::Status {
+    std::vector<int> parsed;
+    for (const std::string& text : texts) {
+      const absl::StatusOr<int64_t> element = ParseInt(text, min, max);
+      if (!element.ok()) return Invalid("expected whole numbers from ", min, " to ", max, ", separated by commas");
+      parsed.push_back(static_cast<int>(*element));
+    }
+    *value = std::move(parsed);
+    return absl::OkStatus();
+  };
+  schema_.push_back(MakeOption(name, "INT,...", help, absl::StrJoin(*value, ","), set, Shape::kList));
 }
 
 }  // namespace baton

@@ -6,7 +6,7 @@
 //   set.Add("listen", &options.listen, "host:port for gRPC");
 //   set.Add("peer-timeout", &options.peer_timeout, "declare a silent peer dead after this");
 //   set.AddList("cpus", &options.cpus, "...");
-//   BATON_ASSIGN_OR_RETURN(auto outcome, set.Parse(argc, argv));
+//   return set.RunProgram(argc, argv, [&] { return Serve(options); });
 //
 // `--config FILE`, `--help` and `--version` are there without being added. In YAML: `peer-timeout: 3s`; groups are
 // written with their dot: "log.level" is `--log.level` and `log: {level: info}`. Durations as "250ms", "3s"; sizes as
@@ -15,15 +15,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/option_schema.h"
 #include "common/strings.h"
 
 namespace baton {
@@ -45,8 +45,7 @@ absl::StatusOr<T> OfOption(std::string_view option, absl::StatusOr<T> result) {
 
 class OptionSet {
  public:
-  OptionSet(std::string_view program, std::string_view description);
-  ~OptionSet();
+  OptionSet(std::string_view program, std::string_view description) : program_(program), description_(description) {}
   OptionSet(const OptionSet&) = delete;
   OptionSet& operator=(const OptionSet&) = delete;
 
@@ -67,9 +66,13 @@ class OptionSet {
   enum class Outcome { kRun, kAnswered };
   absl::StatusOr<Outcome> Parse(int argc, const char* const* argv);
 
+  // The main function of a server: parses, then calls `run`. Prints the error of either. Returns the exit status.
+  int RunProgram(int argc, const char* const* argv, absl::FunctionRef<absl::Status()> run);
+
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  const std::string program_;
+  const std::string description_;
+  option_schema::Schema schema_;
 };
 
 }  // namespace baton

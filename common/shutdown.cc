@@ -17,18 +17,14 @@ ShutdownSignal::ShutdownSignal() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
-  fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  fd_ = FileDescriptor(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   // If signalfd failed, the signals keep their default action.
-  if (fd_ >= 0) pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-}
-
-ShutdownSignal::~ShutdownSignal() {
-  if (fd_ >= 0) close(fd_);
+  if (fd_.valid()) pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
 bool ShutdownSignal::TakeSignal() {
   signalfd_siginfo info;
-  return fd_ >= 0 && read(fd_, &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info));
+  return fd_.valid() && read(fd_.get(), &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info));
 }
 
 bool ShutdownSignal::Wait(absl::Duration timeout) {
@@ -40,7 +36,7 @@ bool ShutdownSignal::Wait(absl::Duration timeout) {
     }
     const absl::Duration left = deadline - SteadyTime::Now();
     if (left <= absl::ZeroDuration()) return false;
-    pollfd wanted = {.fd = fd_, .events = POLLIN, .revents = 0};
+    pollfd wanted = {.fd = fd_.get(), .events = POLLIN, .revents = 0};
     const int64_t milliseconds = absl::ToInt64Milliseconds(std::min(left, absl::Minutes(1)));
     poll(&wanted, 1, static_cast<int>(milliseconds) + 1);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "absl/time/time.h"
+#include "common/file_descriptor.h"
 
 namespace baton {
 
@@ -12,9 +13,6 @@ namespace baton {
 class ShutdownSignal {
  public:
   ShutdownSignal();
-  ~ShutdownSignal();
-  ShutdownSignal(const ShutdownSignal&) = delete;
-  ShutdownSignal& operator=(const ShutdownSignal&) = delete;
 
   // Returns true once a signal has arrived (later calls at once), false after `timeout`.
   bool Wait(absl::Duration timeout);
@@ -24,7 +22,7 @@ class ShutdownSignal {
  private:
   bool TakeSignal();
 
-  int fd_ = -1;
+  FileDescriptor fd_;
   bool seen_ = false;
 };
 

@@ -20,10 +20,7 @@ bool JoinTokens(v1::DecodeEvent& last, v1::DecodeEvent& next) {
 }
 
 absl::StatusOr<MigrationOrder> ParseOrder(const v1::MigrateRequest& request) {
-  if (request.protocol() != v1::WORKER_PROTOCOL_CURRENT) {
-    return absl::FailedPreconditionError(absl::StrCat("protocol is ", request.protocol(), ", this worker speaks ",
-                                                      static_cast<int>(v1::WORKER_PROTOCOL_CURRENT)));
-  }
+  BATON_RETURN_IF_ERROR(CheckProtocol(request.protocol()));
   MigrationOrder order;
   BATON_ASSIGN_OR_RETURN(order.from.request, RequestId::FromBytes(request.request_id()));
   order.to.request = order.from.request;

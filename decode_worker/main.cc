@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // baton-decode: receives prompts' KV from prefill workers and streams tokens. With --role both, computes prompts too.
 
-#include <cstdio>
 #include <memory>
 #include <utility>
 
@@ -43,15 +42,7 @@ struct DecodeOptions {
   }
 };
 
-absl::Status Run(int argc, char** argv) {
-  DecodeOptions options;
-  options.worker.listen = "127.0.0.1:50071";
-  options.worker.metrics_listen = "127.0.0.1:9402";
-  options.worker.transport.listen_address = "127.0.0.1:50081";
-  OptionSet set("baton-decode", "Receives prompts' KV pages from prefill workers and streams tokens.");
-  options.AddTo(set);
-  BATON_ASSIGN_OR_RETURN(const OptionSet::Outcome outcome, set.Parse(argc, argv));
-  if (outcome == OptionSet::Outcome::kAnswered) return absl::OkStatus();
+absl::Status Run(DecodeOptions& options) {
   const bool both = options.role == "both";
   BATON_RETURN_IF_ERROR(options.worker.Finalize(options.role, /*needs_secret=*/!both));
   BATON_RETURN_IF_ERROR(InitLogging(options.worker.log, options.worker.worker_id));
@@ -93,8 +84,11 @@ absl::Status Run(int argc, char** argv) {
 }  // namespace baton
 
 int main(int argc, char** argv) {
-  const absl::Status status = baton::Run(argc, argv);
-  if (status.ok()) return 0;
-  std::fprintf(stderr, "baton-decode: %s\n", std::string(status.message()).c_str());
-  return 1;
+  baton::DecodeOptions options;
+  options.worker.listen = "127.0.0.1:50071";
+  options.worker.metrics_listen = "127.0.0.1:9402";
+  options.worker.transport.listen_address = "127.0.0.1:50081";
+  baton::OptionSet set("baton-decode", "Receives prompts' KV pages from prefill workers and streams tokens.");
+  options.AddTo(set);
+  return set.RunProgram(argc, argv, [&] { return baton::Run(options); });
 }

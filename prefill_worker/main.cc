@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // baton-prefill: computes prompts and hands their KV over to decode workers.
 
-#include <cstdio>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -18,14 +17,7 @@
 namespace baton {
 namespace {
 
-absl::Status Run(int argc, char** argv) {
-  WorkerOptions options;
-  options.listen = "127.0.0.1:50061";
-  options.metrics_listen = "127.0.0.1:9401";
-  OptionSet set("baton-prefill", "Computes prompts and hands their KV pages over to decode workers.");
-  options.AddTo(set);
-  BATON_ASSIGN_OR_RETURN(const OptionSet::Outcome outcome, set.Parse(argc, argv));
-  if (outcome == OptionSet::Outcome::kAnswered) return absl::OkStatus();
+absl::Status Run(WorkerOptions& options) {
   BATON_RETURN_IF_ERROR(options.Finalize("prefill", /*needs_secret=*/true));
   // UCX opens ports even without incoming handoffs. The ports belong on the host at which the router connects.
   if (options.transport.local_host.empty()) {
@@ -61,8 +53,10 @@ absl::Status Run(int argc, char** argv) {
 }  // namespace baton
 
 int main(int argc, char** argv) {
-  const absl::Status status = baton::Run(argc, argv);
-  if (status.ok()) return 0;
-  std::fprintf(stderr, "baton-prefill: %s\n", std::string(status.message()).c_str());
-  return 1;
+  baton::WorkerOptions options;
+  options.listen = "127.0.0.1:50061";
+  options.metrics_listen = "127.0.0.1:9401";
+  baton::OptionSet set("baton-prefill", "Computes prompts and hands their KV pages over to decode workers.");
+  options.AddTo(set);
+  return set.RunProgram(argc, argv, [&] { return baton::Run(options); });
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // baton-router: takes requests from clients and places them on pairs of workers.
 #include <cstdio>
-#include <cstdlib>
-#include <string>
 
 #include "common/log.h"
 #include "common/shutdown.h"
@@ -37,13 +35,8 @@ void Drain(Router& router, absl::Duration timeout, ShutdownSignal& signal) {
   }
 }
 
-absl::Status Run(int argc, char** argv) {
+absl::Status Run(const RouterOptions& options) {
   ShutdownSignal signal;
-  RouterOptions options;
-  OptionSet set("baton-router", "Takes requests from clients and places them on pairs of prefill and decode workers.");
-  DescribeOptions(set, options);
-  BATON_ASSIGN_OR_RETURN(const OptionSet::Outcome outcome, set.Parse(argc, argv));
-  if (outcome == OptionSet::Outcome::kAnswered) return absl::OkStatus();
   BATON_RETURN_IF_ERROR(CheckOptions(options));
   BATON_RETURN_IF_ERROR(InitLogging(options.log, options.router_id));
   BATON_ASSIGN_OR_RETURN(const std::unique_ptr<Router> router, Router::Start(options));
@@ -60,8 +53,9 @@ absl::Status Run(int argc, char** argv) {
 }  // namespace baton::router
 
 int main(int argc, char** argv) {
-  const absl::Status status = baton::router::Run(argc, argv);
-  if (status.ok()) return EXIT_SUCCESS;
-  std::fprintf(stderr, "baton-router: %s\n", std::string(status.message()).c_str());
-  return EXIT_FAILURE;
+  baton::router::RouterOptions options;
+  baton::OptionSet set("baton-router",
+                       "Takes requests from clients and places them on pairs of prefill and decode workers.");
+  DescribeOptions(set, options);
+  return set.RunProgram(argc, argv, [&] { return baton::router::Run(options); });
 }

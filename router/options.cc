@@ -4,6 +4,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/address.h"
+#include "common/status_macros.h"
 
 namespace baton::router {
 
@@ -51,20 +52,14 @@ absl::Status CheckOptions(const RouterOptions& options) {
   }
   absl::flat_hash_set<std::string> seen;
   for (const std::string& address : options.workers) {
-    if (absl::StatusOr<HostPort> parsed = ParseHostPort(address); !parsed.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("workers: ", parsed.status().message()));
-    }
+    BATON_RETURN_IF_ERROR(OfOption("workers", ParseHostPort(address)).status());
     if (!seen.insert(address).second) {
       return absl::InvalidArgumentError(absl::StrCat("workers: ", address, " is listed twice"));
     }
   }
-  if (absl::StatusOr<HostPort> parsed = ParseHostPort(options.listen); !parsed.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("listen: ", parsed.status().message()));
-  }
+  BATON_RETURN_IF_ERROR(OfOption("listen", ParseHostPort(options.listen)).status());
   if (!options.metrics_listen.empty()) {
-    if (absl::StatusOr<HostPort> parsed = ParseHostPort(options.metrics_listen); !parsed.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("metrics-listen: ", parsed.status().message()));
-    }
+    BATON_RETURN_IF_ERROR(OfOption("metrics-listen", ParseHostPort(options.metrics_listen)).status());
   }
   if (options.heartbeat_interval * 2 > options.peer_timeout) {
     return absl::InvalidArgumentError(

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which pair of workers serves a request. Pure functions of a snapshot: no threads, no clock, no I/O.
 //
-// The estimated TTFT of a pair is the time until the prefill worker has computed what waits there and what it does not
-// have of this prompt, at the speed it has measured, plus what handing over takes, plus a penalty for each thing that
-// the decode worker lacks at the moment. The least wins; equals are told apart by running sequences, by what the decode
-// worker has, then in turn.
+// The estimate of a pair is the time until the sequence decodes:
+//
+//   what waits at the prefill worker and what the prefill worker lacks of the prompt, over the speed it has measured
+//   + the part of the KV transfer that outlasts the computation, over the measured speed of the path, and Commit
+//   + a step of the decode worker, longer the fuller its batch, and a penalty if it has no batch slot or no pages
+//
+// The least estimate wins. Equals are told apart by running sequences, then by what the decode worker has cached, then
+// in turn.
 //
 // A decode worker that can prefill is a pair with itself, one among others: the estimate decides whether a prompt is
-// computed where it is decoded (conditional disaggregation). It slows down what runs there, so that longer prompts go
-// elsewhere whenever they can.
+// computed where it is decoded (conditional disaggregation). Such a prompt slows down what runs there, so that longer
+// prompts go elsewhere whenever another pair takes them.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
-#include <vector>
-
-#include "router/worker_ref.h"
 
 namespace baton::router {
 
@@ -34,17 +34,27 @@ struct PlacementRules {
 };
 
 struct WorkerView {
-  WorkerKey key;
+  bool avoided = false;                  // the request must not go there
   uint64_t waiting_tokens = 0;           // reported, and sent but not yet in a report
   double prefill_tokens_per_second = 0;  // 0: not measured yet
+  double step_seconds = 0;               // 0: not measured yet
   uint32_t running_sequences = 0;
   uint32_t max_sequences = 0;
   uint64_t pages_total = 0;
   uint64_t pages_free = 0;  // cached pages included
   uint32_t page_tokens = 1;
+  uint32_t kv_token_bytes = 0;
   uint32_t max_context_tokens = 0;
   uint32_t cached_tokens = 0;  // of the prompt in question, as far as is known
 };
+
+// The best of recent handoffs between two workers. A handoff that waits for the computation shows less than the path
+// can do, so an earlier better figure fades slowly.
+struct PathView {
+  double bytes_per_second = 0;  // 0: not measured yet
+  double commit_seconds = 0;    // from Commit to Committed; 0: not measured yet
+};
+void NoteHandoff(PathView& path, uint64_t bytes, double transfer_seconds, double commit_seconds);
 
 // A ready pair. When the decode worker prefills locally both views are of the same worker.
 struct PairView {
@@ -52,29 +62,38 @@ struct PairView {
   bool local = false;
   WorkerView prefill;
   WorkerView decode;
+  PathView path;
 };
 
 struct PlacementNeed {
   uint32_t prompt_tokens = 0;  // to be prefilled: prior output included
   uint32_t total_tokens = 0;   // prompt and max_tokens
-  bool migrates = false;       // its KV is there and comes from elsewhere: only decode workers are compared
 };
 
 // Of the prompt. The last token is always computed.
 uint32_t TokensToCompute(const WorkerView& prefill, const PlacementNeed& need);
 
-// Whether the pair could serve the request when idle.
-bool Fits(const PairView& pair, const PlacementNeed& need);
-
-// Prompt and output of the longest sequence that the pair could serve when idle.
+// Prompt and output of the longest sequence that the pair, or the decode worker alone, could serve when idle.
 uint32_t LargestSequence(const PairView& pair);
+uint32_t LargestSequence(const WorkerView& decode);
 
-// `assumed_speed`, in tokens per second, is that of a prefill worker that has measured none.
-double EstimateTtftSeconds(const PairView& pair, const PlacementNeed& need, double assumed_speed);
+// The speed of a worker or a path that has measured nothing is taken for the best that others have measured. Such a
+// worker soon gets work, which it can measure.
+struct AssumedSpeed {
+  double prefill_tokens_per_second = 0;
+  double path_bytes_per_second = 0;
+};
+AssumedSpeed FastestOf(std::span<const PairView> pairs);
 
-// Index into `pairs` of the best one that fits and has no worker among `avoid`. `turn` decides between equals: callers
+double EstimateSeconds(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed);
+
+// Index into `pairs` of the best pair that fits and has no worker to avoid. `turn` decides between equals: callers
 // count it up.
 std::optional<size_t> ChoosePair(const PlacementRules& rules, std::span<const PairView> pairs,
-                                 const PlacementNeed& need, std::span<const WorkerKey> avoid, uint64_t turn);
+                                 const PlacementNeed& need, uint64_t turn);
+
+// Index of the best decode worker for a sequence whose KV another decode worker hands over.
+std::optional<size_t> ChooseDecode(const PlacementRules& rules, std::span<const WorkerView> decodes,
+                                   const PlacementNeed& need, uint64_t turn);
 
 }  // namespace baton::router

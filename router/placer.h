@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "baton/v1/worker.pb.h"
 #include "engine/kv/page_hash.h"
 #include "router/worker_ref.h"
 
@@ -33,7 +34,7 @@ struct PlacementQuery {
   std::vector<WorkerKey> avoid;
   std::vector<PageKey> pages;  // names of full pages of the prompt without its last token
   uint32_t page_tokens = 0;    // page size of `pages`; 0: no pages
-  // A decode worker has the KV already: only another decode worker is needed, to which the first can hand over.
+  // A decode worker has the KV already: only another decode worker is needed, to which the first hands over.
   bool migrates = false;
 };
 
@@ -56,6 +57,8 @@ class Placer {
   virtual PlacementResult Place(const PlacementQuery& query) = 0;
   // Reports a failed handoff between the workers of `pair`: the pair takes no requests until a probe has passed.
   virtual void PairBroken(uint64_t pair, const std::string& why) = 0;
+  // Reports what a handoff has measured of the path between the workers of `pair`.
+  virtual void HandedOver(uint64_t pair, const v1::HandedOver& measured) = 0;
 };
 
 }  // namespace baton::router

@@ -23,6 +23,8 @@ class PinnedPlacer : public Placer {
   }
   // The probe's own failure says it already.
   void PairBroken(uint64_t /*pair*/, const std::string& /*why*/) override {}
+  // A probe moves too little to measure the path.
+  void HandedOver(uint64_t /*pair*/, const v1::HandedOver& /*measured*/) override {}
 
  private:
   const Placement placement_;

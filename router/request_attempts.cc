@@ -6,13 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "common/outcome_proto.h"
 #include "common/strings.h"
+#include "router/backoff.h"
 #include "router/request_machine.h"
 
 namespace baton::router {
 namespace {
 
-constexpr absl::Duration kFirstBackoff = absl::Milliseconds(50);
-constexpr absl::Duration kMaxBackoff = absl::Seconds(1);
+constexpr Backoff kPlaceBackoff{absl::Milliseconds(50), absl::Seconds(1)};
 
 bool FindsNoRoom(const Outcome& outcome) { return NextStepAfter(outcome.cause) == NextStep::kFindRoom; }
 
@@ -45,6 +45,7 @@ void RequestMachine::OnHandedOver(Attempt& attempt, const v1::HandedOver& handed
   timings.set_transfer_exposed_seconds(timings.transfer_exposed_seconds() + handed_over.transfer_exposed_seconds());
   attempt.info.set_kv_bytes(handed_over.kv_bytes());
   attempt.info.set_transport(handed_over.transport());
+  if (attempt.placement.pair != 0) actions_.push_back(action::HandedOver{attempt.placement.pair, handed_over});
 }
 
 void RequestMachine::OnWorkerFinished(SteadyTime now, const v1::WorkerFinished& finished) {
@@ -114,7 +115,7 @@ void RequestMachine::EndAttempt(SteadyTime now, Side reporter, Outcome outcome) 
   if (first_token_) paused_since_ = outcome.cause;
 
   early_.clear();
-  migration_delay_ = absl::ZeroDuration();
+  failed_migrations_ = 0;
   avoid_successors_.clear();
   ++fruitless_;
   if (CountsAsAttempt(outcome.cause)) ++failures_;
@@ -200,13 +201,12 @@ void RequestMachine::OnPlaced(SteadyTime now, PlacementResult result) {
 
 void RequestMachine::WaitToPlace() {
   state_ = State::kWaiting;
-  const int doublings = std::min(std::max(fruitless_ - 2, 0), 10);
-  const absl::Duration backoff = std::max(kFirstBackoff * (1 << doublings), retry_after_);
-  WakeAfter(std::min(backoff, kMaxBackoff), WakeReason::kPlace);
+  const absl::Duration backoff = std::max(kPlaceBackoff.After(fruitless_ - 1), retry_after_);
+  WakeAfter(std::min(backoff, kPlaceBackoff.most), WakeReason::kPlace);
 }
 
 void RequestMachine::RefuseOverloaded() {
-  const absl::Duration retry_after = std::max(retry_after_, kMaxBackoff);
+  const absl::Duration retry_after = std::max(retry_after_, kPlaceBackoff.most);
   Fail(Cause::kOverloaded,
        absl::ResourceExhaustedError(absl::StrCat("every worker of model ", spec_.model, " is full (", last_end_.detail,
                                                  "); retry after ", absl::FormatDuration(retry_after))),

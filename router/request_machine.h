@@ -111,6 +111,10 @@ struct Resumed {  // tokens reach the client again after an attempt ended in mid
   Cause after;  // why the previous attempt ended
   absl::Duration pause;
 };
+struct HandedOver {  // the KV of a prompt has moved between the workers of `pair`
+  uint64_t pair;
+  v1::HandedOver measured;
+};
 struct Disagreement {  // counted; the request fails
   uint32_t output_index;
   TokenId had;
@@ -130,8 +134,8 @@ struct Fail {  // last
 
 using Action =
     std::variant<action::Place, action::OpenDecode, action::SubmitPrefill, action::PlaceMigration, action::Migrate,
-                 action::CancelDecode, action::CancelPrefill, action::WakeAfter, action::AttemptEnded, action::Resumed,
-                 action::Disagreement, action::Send, action::Finish, action::Fail>;
+                 action::CancelDecode, action::CancelPrefill, action::WakeAfter, action::AttemptEnded,
+                 action::HandedOver, action::Resumed, action::Disagreement, action::Send, action::Finish, action::Fail>;
 
 class RequestMachine {
  public:
@@ -279,7 +283,7 @@ class RequestMachine {
   std::optional<Attempt> successor_;  // takes the sequence of the open attempt over
   bool placing_successor_ = false;
   std::vector<WorkerKey> avoid_successors_;
-  absl::Duration migration_delay_ = absl::ZeroDuration();  // before the next try
+  int failed_migrations_ = 0;                 // in a row
   std::map<uint32_t, v1::TokenEvent> early_;  // by index: tokens whose predecessor has not come; under max_tokens
   std::vector<TokenId> output_;
 

@@ -9,14 +9,14 @@
 #include <utility>
 
 #include "common/outcome_proto.h"
+#include "router/backoff.h"
 #include "router/request_machine.h"
 
 namespace baton::router {
 namespace {
 
-// Backoff between tries: while no other worker has room, the draining worker decodes on for some time.
-constexpr absl::Duration kFirstRetry = absl::Milliseconds(250);
-constexpr absl::Duration kMaxRetry = absl::Seconds(4);
+// While no other worker has room, the draining worker decodes on for some time.
+constexpr Backoff kMigrationBackoff{absl::Milliseconds(250), absl::Seconds(4)};
 
 }  // namespace
 
@@ -29,8 +29,7 @@ void RequestMachine::BeginMigration() {
 }
 
 void RequestMachine::RetryMigration() {
-  migration_delay_ = std::clamp(2 * migration_delay_, kFirstRetry, kMaxRetry);
-  WakeAfter(migration_delay_, WakeReason::kMigrate);
+  WakeAfter(kMigrationBackoff.After(++failed_migrations_), WakeReason::kMigrate);
 }
 
 void RequestMachine::OnMigrationPlaced(SteadyTime /*now*/, PlacementResult result) {
@@ -119,7 +118,7 @@ void RequestMachine::PromoteSuccessor() {
   actions_.push_back(action::AttemptEnded{open_.number, Outcome(Cause::kMigrated, ""), std::nullopt});
   open_ = *std::exchange(successor_, std::nullopt);
   avoid_successors_.clear();
-  migration_delay_ = absl::ZeroDuration();
+  failed_migrations_ = 0;
 }
 
 // Handles the end of the open attempt's handover: the successor goes on, if there is still one.

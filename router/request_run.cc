@@ -267,6 +267,10 @@ void RequestRun::Do(action::AttemptEnded& ended) {
   calls_.erase(ended.attempt);  // both calls have ended or were cancelled
 }
 
+void RequestRun::Do(action::HandedOver& handed_over) {
+  options_.placer->HandedOver(handed_over.pair, handed_over.measured);
+}
+
 void RequestRun::Do(action::Resumed& resumed) {
   Log(LogLevel::kDebug, "request.resumed",
       {{"request", options_.id.ToString()},

@@ -84,6 +84,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   void Do(action::CancelPrefill& cancel);
   void Do(action::WakeAfter& wake);
   void Do(action::AttemptEnded& ended);
+  void Do(action::HandedOver& handed_over);
   void Do(action::Resumed& resumed);
   void Do(action::Disagreement& disagreement);
   void Do(action::Send& send);

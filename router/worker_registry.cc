@@ -209,6 +209,11 @@ void WorkerRegistry::PairBroken(uint64_t pair, const std::string& why) {
   Update([&](WorkerTable& table) { table.PairBroken(SteadyTime::Now(), pair, why); });
 }
 
+void WorkerRegistry::HandedOver(uint64_t pair, const v1::HandedOver& measured) {
+  MutexLock lock(mutex_);
+  table_.HandedOver(pair, measured);
+}
+
 absl::StatusOr<ServedModel> WorkerRegistry::FindModel(const std::string& name) const {
   MutexLock lock(mutex_);
   return table_.FindModel(name);

@@ -50,6 +50,7 @@ class WorkerRegistry : public Placer, public std::enable_shared_from_this<Worker
 
   PlacementResult Place(const PlacementQuery& query) override;
   void PairBroken(uint64_t pair, const std::string& why) override;
+  void HandedOver(uint64_t pair, const v1::HandedOver& measured) override;
 
   absl::StatusOr<ServedModel> FindModel(const std::string& name) const;
   size_t ready_pairs() const;

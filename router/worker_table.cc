@@ -5,22 +5,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "router/backoff.h"
 
 namespace baton::router {
 namespace {
 
-constexpr absl::Duration kFirstBackoff = absl::Milliseconds(100);
-constexpr absl::Duration kMaxConnectBackoff = absl::Seconds(1);
-constexpr absl::Duration kMaxProbeBackoff = absl::Seconds(5);
+constexpr Backoff kConnectBackoff{absl::Milliseconds(100), absl::Seconds(1)};
+constexpr absl::Duration kPagesBackoff = absl::Seconds(1);
 constexpr absl::Duration kAssetsBackoff = absl::Seconds(1);
 
 // Work sent this long before a report is taken to be in it: longer than a message and the worker's own bookkeeping
 // take.
 constexpr absl::Duration kReportLag = absl::Milliseconds(100);
-
-absl::Duration Backoff(int failures, absl::Duration most) {
-  return std::min(kFirstBackoff * (1 << std::clamp(failures - 1, 0, 10)), most);
-}
 
 bool Decodes(v1::WorkerRole role) { return role == v1::WORKER_ROLE_DECODE || role == v1::WORKER_ROLE_BOTH; }
 
@@ -40,7 +36,7 @@ std::string Unusable(const v1::WorkerStatus& status) {
 
 }  // namespace
 
-WorkerTable::WorkerTable(Options options) : options_(std::move(options)) {
+WorkerTable::WorkerTable(Options options) : options_(std::move(options)), pairs_(options_.addresses.size()) {
   workers_.resize(options_.addresses.size());
   for (size_t i = 0; i < workers_.size(); ++i) {
     workers_[i].address = options_.addresses[i];
@@ -65,17 +61,6 @@ const char* WorkerTable::StateName(const Worker& worker) {
     case v1::WORKER_STATE_DRAINING: return "draining";
     default: return "starting";
   }
-}
-
-const char* WorkerTable::StateName(PairState state) {
-  switch (state) {
-    case PairState::kUnprobed: return "unprobed";
-    case PairState::kProbing: return "probing";
-    case PairState::kReady: return "ready";
-    case PairState::kFailed: return "failed";
-    case PairState::kMismatch: return "mismatch";
-  }
-  return "?";
 }
 
 void WorkerTable::Report(std::string name, std::string subject, std::string detail, bool is_bad) {
@@ -123,8 +108,10 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
            false);
     ReportSameId(worker);
   }
-  if (was_away || !same_model) ForgetPairsOf(index);
-  Reconcile();
+  if (was_away || !same_model) {
+    pairs_.ForgetPairsOf(index);
+    members_changed_ = true;
+  }
 }
 
 void WorkerTable::ReportSameId(const Worker& worker) {
@@ -140,7 +127,7 @@ void WorkerTable::OnStreamEnded(SteadyTime now, size_t index, const absl::Status
   worker.connecting = false;
   worker.stream_open = false;
   ++worker.failed_connects;
-  worker.next_connect = now + Backoff(worker.failed_connects, kMaxConnectBackoff);
+  worker.next_connect = now + kConnectBackoff.After(worker.failed_connects);
   if (!worker.lost) worker.detail = absl::StrCat("no status: ", status.ok() ? "stream ended" : status.message());
 }
 
@@ -149,7 +136,8 @@ void WorkerTable::Lose(Worker& worker, const std::string& why) {
   worker.detail = why;
   worker.sent.clear();
   effects_.lost.push_back(*worker.ref);
-  ForgetPairsOf(&worker - workers_.data());
+  pairs_.ForgetPairsOf(&worker - workers_.data());
+  members_changed_ = true;
   Report("worker.lost", worker.id, absl::StrCat(worker.address, " ", why), true);
 }
 
@@ -180,7 +168,7 @@ void WorkerTable::OnPagesEnded(SteadyTime now, const WatchPages& watch, const ab
   Worker& worker = workers_[watch.worker];
   if (watch.watch != worker.pages_watch) return;
   worker.watching_pages = false;
-  worker.next_pages_watch = now + kMaxConnectBackoff;
+  worker.next_pages_watch = now + kPagesBackoff;
   worker.pages.Clear();
   // That the worker went away is said elsewhere.
   if (status.ok() || absl::IsUnavailable(status) || absl::IsCancelled(status)) return;
@@ -234,92 +222,60 @@ void WorkerTable::AdvanceAssets(SteadyTime now) {
 
 // ------------------------------------------------------------------------------------------------------------- pairs
 
-void WorkerTable::ForgetPairsOf(size_t worker) {
-  std::erase_if(pairs_, [&](const Pair& pair) { return pair.prefill == worker || pair.decode == worker; });
-}
-
-// Pairs of the live workers that have none yet.
-void WorkerTable::Reconcile() {
-  for (size_t d = 0; d < workers_.size(); ++d) {
-    if (!workers_[d].live() || !Decodes(workers_[d].status.role())) continue;
-    if (workers_[d].status.model().name().empty()) continue;  // starting: it does not know yet
-    if (workers_[d].status.role() == v1::WORKER_ROLE_BOTH) AddPair(d, d);
-    for (size_t p = 0; p < workers_.size(); ++p) {
-      if (!workers_[p].live() || workers_[p].status.role() != v1::WORKER_ROLE_PREFILL) continue;
-      if (workers_[p].status.model().name() == workers_[d].status.model().name()) AddPair(p, d);
+void WorkerTable::CompletePairs() {
+  std::map<std::string, PairSet::Members> models;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const v1::WorkerStatus& status = workers_[i].status;
+    if (!workers_[i].live() || status.model().name().empty()) continue;  // a starting worker does not know its model
+    PairSet::Members& members = models[status.model().name()];
+    (Decodes(status.role()) ? members.decodes : members.prefills).push_back(i);
+    if (status.role() == v1::WORKER_ROLE_BOTH) members.both.push_back(i);
+  }
+  for (const auto& [_, members] : models) {
+    const auto why_not = [this](size_t prefill, size_t decode) { return WhyNoPair(prefill, decode); };
+    for (const Pair& pair : pairs_.Complete(members, why_not)) {
+      Report("pair.mismatch", PairName(pair), pair.detail, true);
     }
   }
 }
 
-void WorkerTable::AddPair(size_t prefill, size_t decode) {
-  for (const Pair& pair : pairs_) {
-    if (pair.prefill == prefill && pair.decode == decode) return;
-  }
-  Pair pair;
-  pair.id = next_pair_++;
-  pair.prefill = prefill;
-  pair.decode = decode;
+std::string WorkerTable::WhyNoPair(size_t prefill, size_t decode) const {
   const v1::ServedModel& p = workers_[prefill].status.model();
   const v1::ServedModel& d = workers_[decode].status.model();
   if (p.numerics_id() != d.numerics_id()) {
-    pair.state = PairState::kMismatch;
-    pair.detail = absl::StrCat("numerics ids differ: ", p.numerics_id(), " and ", d.numerics_id());
-  } else if (p.assets_fingerprint() != d.assets_fingerprint()) {
-    pair.state = PairState::kMismatch;
-    pair.detail = "tokenizer files differ";
+    return absl::StrCat("numerics ids differ: ", p.numerics_id(), " and ", d.numerics_id());
   }
-  if (pair.state == PairState::kMismatch) {
-    Report("pair.mismatch", PairName(pair), pair.detail, true);
-  }
-  pairs_.push_back(std::move(pair));
+  return p.assets_fingerprint() == d.assets_fingerprint() ? "" : "tokenizer files differ";
 }
 
 std::string WorkerTable::PairName(const Pair& pair) const {
   return absl::StrCat(workers_[pair.prefill].id, "+", workers_[pair.decode].id);
 }
 
-WorkerTable::Pair* WorkerTable::FindPair(uint64_t id) {
-  const auto it = std::find_if(pairs_.begin(), pairs_.end(), [&](const Pair& pair) { return pair.id == id; });
-  return it == pairs_.end() ? nullptr : &*it;
-}
-
 void WorkerTable::AdvancePairs(SteadyTime now) {
-  for (Pair& pair : pairs_) {
-    if (pair.state != PairState::kUnprobed && pair.state != PairState::kFailed) continue;
-    if (pair.next_probe > now || !workers_[pair.prefill].serving() || !workers_[pair.decode].serving()) continue;
-    // Without them no request could be served anyhow.
-    if (LoadedAssets(workers_[pair.decode]) == nullptr) continue;
-    pair.state = PairState::kProbing;
-    effects_.probe.push_back(MakePlacement(pair));
+  if (std::exchange(members_changed_, false)) CompletePairs();
+  // Without the assets no request could be served anyhow.
+  const auto can_probe = [this](const Pair& pair) {
+    return workers_[pair.prefill].serving() && workers_[pair.decode].serving() &&
+           LoadedAssets(workers_[pair.decode]) != nullptr;
+  };
+  for (const Pair& pair : pairs_.StartProbes(now, can_probe)) {
+    effects_.probe.push_back(MakePlacement(pair.prefill, pair.decode, pair.id));
   }
 }
 
 void WorkerTable::OnProbed(SteadyTime now, uint64_t id, const absl::Status& status) {
-  Pair* pair = FindPair(id);
-  if (pair == nullptr || pair->state != PairState::kProbing) return;
-  const std::string name = PairName(*pair);
-  if (status.ok()) {
-    pair->state = PairState::kReady;
-    pair->failures = 0;
-    pair->detail.clear();
-    Report("pair.ready", name, "", false);
-    return;
+  if (const Pair* pair = pairs_.OnProbed(now, id, status)) {
+    Report(status.ok() ? "pair.ready" : "pair.failed", PairName(*pair), pair->detail, !status.ok());
   }
-  const std::string detail = status.ToString();
-  if (pair->detail != detail) Report("pair.failed", name, detail, true);
-  pair->state = PairState::kFailed;
-  pair->detail = detail;
-  ++pair->failures;
-  pair->next_probe = now + Backoff(pair->failures, kMaxProbeBackoff);
 }
 
 void WorkerTable::PairBroken(SteadyTime now, uint64_t id, const std::string& why) {
-  Pair* pair = FindPair(id);
-  if (pair == nullptr || pair->state != PairState::kReady) return;
-  pair->state = PairState::kUnprobed;
-  pair->detail = why;
-  pair->next_probe = now + kFirstBackoff;
-  Report("pair.broken", PairName(*pair), why, true);
+  if (const Pair* pair = pairs_.OnBroken(now, id, why)) Report("pair.broken", PairName(*pair), why, true);
+}
+
+void WorkerTable::HandedOver(uint64_t pair, const v1::HandedOver& measured) {
+  pairs_.OnHandedOver(pair, measured.kv_bytes(), measured.transfer_seconds(), measured.transfer_exposed_seconds());
 }
 
 WorkerTable::Effects WorkerTable::Advance(SteadyTime now) {
@@ -330,7 +286,7 @@ WorkerTable::Effects WorkerTable::Advance(SteadyTime now) {
 }
 
 bool WorkerTable::Usable(const Pair& pair) const {
-  return pair.state == PairState::kReady && workers_[pair.prefill].serving() && workers_[pair.decode].serving();
+  return pair.state == PairSet::State::kReady && workers_[pair.prefill].serving() && workers_[pair.decode].serving();
 }
 
 std::vector<WorkerRef> WorkerTable::refs() const {
@@ -342,7 +298,7 @@ std::vector<WorkerRef> WorkerTable::refs() const {
 }
 
 size_t WorkerTable::ready_pairs() const {
-  return std::count_if(pairs_.begin(), pairs_.end(), [&](const Pair& pair) { return Usable(pair); });
+  return std::ranges::count_if(pairs_.pairs(), [&](const Pair& pair) { return Usable(pair); });
 }
 
 }  // namespace baton::router

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the router knows of its workers and pairs of them, and what should be done about it. No threads, clock or I/O:
-// reports go in with the time, effects come out.
+// Knows the workers, and decides what to do about them. No threads, clock or I/O: reports go in with the time, effects
+// come out.
 //
-//   worker      connecting (no report yet, or its stream broke) | starting | serving | draining | lost
-//   pair        unprobed -> probing -> ready | failed (probed again after a backoff); mismatch
+//   worker state   entered when
+//   connecting     no report has come yet, or the stream of reports broke
+//   starting, serving, draining: as the worker reports
+//   lost           a report is overdue by peer_timeout, or the worker reports another epoch
 //
-// A worker whose report is overdue by peer_timeout is lost: its attempts are ended, its pairs must be probed anew. One
-// that reports another epoch is a new worker, and the one before is lost. A pair is a prefill and a decode worker of
-// one model, numerics id and set of assets; a decode worker of role both is a pair with itself. Only pairs that have
-// passed a probe of the whole path serve requests.
+// When a worker is lost, its attempts are ended and its pairs forgotten. A worker that reports another epoch is a new
+// worker. A pair is a prefill and a decode worker of one model, numerics id and set of assets; a decode worker of role
+// both is a pair with itself. Only pairs that have passed a probe of the whole path serve requests (pair_set.h).
 //
 // Not thread-safe: WorkerRegistry guards it.
 #pragma once
@@ -28,6 +29,7 @@
 #include "baton/v1/worker.pb.h"
 #include "common/steady_time.h"
 #include "router/known_pages.h"
+#include "router/pair_set.h"
 #include "router/placement.h"
 #include "router/placer.h"
 #include "router/request_spec.h"
@@ -86,8 +88,9 @@ class WorkerTable {
                 absl::StatusOr<std::shared_ptr<const ModelAssets>> assets);
   void OnProbed(SteadyTime now, uint64_t pair, const absl::Status& status);
   void PairBroken(SteadyTime now, uint64_t pair, const std::string& why);
+  void HandedOver(uint64_t pair, const v1::HandedOver& measured);
 
-  // What is due. Call it after each of the above, and every now and then.
+  // Returns what is due. Call it after each of the above, and every now and then.
   Effects Advance(SteadyTime now);
 
   PlacementResult Place(SteadyTime now, const PlacementQuery& query);
@@ -126,8 +129,8 @@ class WorkerTable {
     std::vector<SentWork> sent;
     KnownPages pages;
     bool watching_pages = false;
-    uint64_t pages_watch = 0;  // the latest; what others say is of a process before
-    std::string pages_error;   // why the watch before ended
+    uint64_t pages_watch = 0;  // the latest; pages of an earlier watch are dropped
+    std::string pages_error;   // why the previous watch ended
     SteadyTime next_pages_watch = SteadyTime::InfinitePast();
 
     bool live() const { return ref && !lost; }
@@ -135,15 +138,12 @@ class WorkerTable {
     bool serving() const { return live() && stream_open && status.state() == v1::WORKER_STATE_SERVING; }
   };
 
-  enum class PairState { kUnprobed, kProbing, kReady, kFailed, kMismatch };
-  struct Pair {
-    uint64_t id = 0;
-    size_t prefill = 0;
-    size_t decode = 0;
-    PairState state = PairState::kUnprobed;
-    std::string detail;
-    int failures = 0;
-    SteadyTime next_probe = SteadyTime::InfinitePast();
+  using Pair = PairSet::Pair;
+
+  // The workers that serve what a query asks for, as placement sees them.
+  struct Candidates {
+    std::map<size_t, WorkerView> views = {};  // by worker
+    std::vector<PairView> pairs = {};         // ready
   };
 
   struct Assets {
@@ -155,24 +155,26 @@ class WorkerTable {
 
   static const char* RoleName(v1::WorkerRole role);
   static const char* StateName(const Worker& worker);
-  static const char* StateName(PairState state);
 
   // Workers of one id cannot be told apart in logs, metrics and answers.
   void ReportSameId(const Worker& worker);
   void Lose(Worker& worker, const std::string& why);
-  void ForgetPairsOf(size_t worker);
-  void Reconcile();
-  void AddPair(size_t prefill, size_t decode);
-  Pair* FindPair(uint64_t id);
+  void CompletePairs();
+  std::string WhyNoPair(size_t prefill, size_t decode) const;
   std::string PairName(const Pair& pair) const;
   bool Usable(const Pair& pair) const;
-  bool Matches(const Pair& pair, const PlacementQuery& query) const;
+  bool Matches(const Worker& worker, const PlacementQuery& query) const;
   // `query` tells what is asked for, if anything.
-  PairView View(const Pair& pair, const PlacementQuery& query = {}) const;
-  WorkerView View(const Worker& worker, const PlacementQuery& query) const;
-  Placement MakePlacement(const Pair& pair) const;
+  WorkerView View(const Worker& worker, const PlacementQuery& query = {}) const;
+  PairView View(const Pair& pair) const;
+  Candidates FindCandidates(const PlacementQuery& query) const;
+  std::optional<size_t> BestDecode(const Candidates& candidates, const PlacementNeed& need, uint64_t turn) const;
+  PlacementResult PlaceMigration(SteadyTime now, const Candidates& candidates, const PlacementQuery& query);
+  void WantSooner(const Candidates& candidates, const PlacementNeed& need, const PairView* chosen);
+  PlacementResult WhyNotPlaced(const Candidates& candidates, const PlacementQuery& query) const;
+  Placement MakePlacement(size_t prefill, size_t decode, uint64_t pair) const;
   const ModelAssets* LoadedAssets(const Worker& worker) const;
-  std::string WhyNoPair(const std::string& model) const;
+  std::string WhyNotServed(const std::string& model) const;
   std::string WhyNoTokenizer(const std::string& model) const;
   std::shared_ptr<const ModelAssets> AssetsOf(const std::string& model) const;
   ModelLimits LimitsOf(const ServedModel& model) const;
@@ -183,9 +185,9 @@ class WorkerTable {
 
   const Options options_;
   std::vector<Worker> workers_;
-  std::vector<Pair> pairs_;
+  PairSet pairs_;
+  bool members_changed_ = false;          // since the pairs were completed
   std::map<std::string, Assets> assets_;  // by fingerprint; those of live workers
-  uint64_t next_pair_ = 1;
   uint64_t turn_ = 0;
   Effects effects_;
 };

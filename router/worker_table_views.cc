@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the table tells requests and people. worker_table.cc is about how it changes.
+// Answers to requests and people, from the table. worker_table.cc changes the table.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -13,10 +13,9 @@ namespace baton::router {
 
 // --------------------------------------------------------------------------------------------------------- placement
 
-bool WorkerTable::Matches(const Pair& pair, const PlacementQuery& query) const {
-  const v1::ServedModel& model = workers_[pair.decode].status.model();
-  return pair.state != PairState::kMismatch && model.name() == query.model &&
-         model.assets_fingerprint() == query.assets_fingerprint &&
+bool WorkerTable::Matches(const Worker& worker, const PlacementQuery& query) const {
+  const v1::ServedModel& model = worker.status.model();
+  return worker.live() && model.name() == query.model && model.assets_fingerprint() == query.assets_fingerprint &&
          (query.numerics_id.empty() || model.numerics_id() == query.numerics_id);
 }
 
@@ -24,13 +23,15 @@ WorkerView WorkerTable::View(const Worker& worker, const PlacementQuery& query) 
   const v1::WorkerCapacity& capacity = worker.status.capacity();
   const v1::WorkerLoad& load = worker.status.load();
   WorkerView view;
-  view.key = worker.ref->key;
+  view.avoided = std::ranges::find(query.avoid, worker.ref->key) != query.avoid.end();
   view.waiting_tokens = load.waiting_tokens();
   view.prefill_tokens_per_second = load.prefill_tokens_per_second();
+  view.step_seconds = load.step_seconds();
   view.running_sequences = load.running_sequences() + static_cast<uint32_t>(worker.sent.size());
   view.max_sequences = capacity.max_sequences();
   view.pages_total = capacity.pages_total();
   view.page_tokens = std::max(capacity.page_tokens(), 1u);
+  view.kv_token_bytes = capacity.kv_token_bytes();
   view.max_context_tokens = worker.status.model().max_context_tokens();
   uint64_t taken = uint64_t{load.pages_used()} + load.pages_quarantined();
   for (const SentWork& sent : worker.sent) {
@@ -44,67 +45,113 @@ WorkerView WorkerTable::View(const Worker& worker, const PlacementQuery& query) 
   return view;
 }
 
-PairView WorkerTable::View(const Pair& pair, const PlacementQuery& query) const {
-  return {pair.id, pair.prefill == pair.decode, View(workers_[pair.prefill], query),
-          View(workers_[pair.decode], query)};
+PairView WorkerTable::View(const Pair& pair) const {
+  return {pair.id, pair.local(), View(workers_[pair.prefill]), View(workers_[pair.decode]), pair.path};
 }
 
-Placement WorkerTable::MakePlacement(const Pair& pair) const {
-  const Worker& decode = workers_[pair.decode];
+Placement WorkerTable::MakePlacement(size_t prefill, size_t decode, uint64_t pair) const {
   Placement placement;
-  placement.pair = pair.id;
-  placement.local = pair.prefill == pair.decode;
-  placement.prefill = *workers_[pair.prefill].ref;
-  placement.decode = *decode.ref;
-  placement.model = decode.status.model().name();
-  placement.numerics_id = decode.status.model().numerics_id();
+  placement.pair = pair;
+  placement.local = prefill == decode;
+  placement.prefill = *workers_[prefill].ref;
+  placement.decode = *workers_[decode].ref;
+  placement.model = workers_[decode].status.model().name();
+  placement.numerics_id = workers_[decode].status.model().numerics_id();
   return placement;
 }
 
+WorkerTable::Candidates WorkerTable::FindCandidates(const PlacementQuery& query) const {
+  Candidates candidates;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const Worker& worker = workers_[i];
+    if (worker.serving() && Matches(worker, query)) candidates.views.emplace(i, View(worker, query));
+  }
+  for (const Pair& pair : pairs_.pairs()) {
+    const auto prefill = candidates.views.find(pair.prefill);
+    const auto decode = candidates.views.find(pair.decode);
+    if (pair.state != PairSet::State::kReady || prefill == candidates.views.end() || decode == candidates.views.end()) {
+      continue;
+    }
+    candidates.pairs.push_back({pair.id, pair.local(), prefill->second, decode->second, pair.path});
+  }
+  return candidates;
+}
+
+std::optional<size_t> WorkerTable::BestDecode(const Candidates& candidates, const PlacementNeed& need,
+                                              uint64_t turn) const {
+  std::vector<size_t> workers;
+  std::vector<WorkerView> views;
+  for (const auto& [worker, view] : candidates.views) {
+    if (workers_[worker].ref->handoff_address.empty()) continue;
+    workers.push_back(worker);
+    views.push_back(view);
+  }
+  const std::optional<size_t> best = ChooseDecode(options_.placement, views, need, turn);
+  if (!best) return std::nullopt;
+  return workers[*best];
+}
+
 PlacementResult WorkerTable::Place(SteadyTime now, const PlacementQuery& query) {
-  const PlacementNeed need{query.prompt_tokens, query.total_tokens, query.migrates};
-  std::vector<PairView> views;
-  const Pair* hopeful = nullptr;
-  for (const Pair& pair : pairs_) {
-    if (!Matches(pair, query) || (query.migrates && workers_[pair.decode].ref->handoff_address.empty())) continue;
-    const PairView view = View(pair, query);
-    if (!Fits(view, need)) continue;
-    if (Usable(pair)) {
-      views.push_back(view);
-    } else if (!workers_[pair.prefill].draining() && !workers_[pair.decode].draining()) {
-      hopeful = &pair;
-    }
+  const PlacementNeed need{query.prompt_tokens, query.total_tokens};
+  const Candidates candidates = FindCandidates(query);
+  if (query.migrates) return PlaceMigration(now, candidates, query);
+  const std::optional<size_t> chosen = ChoosePair(options_.placement, candidates.pairs, need, turn_++);
+  WantSooner(candidates, need, chosen ? &candidates.pairs[*chosen] : nullptr);
+  if (!chosen) return WhyNotPlaced(candidates, query);
+  const PairView& view = candidates.pairs[*chosen];
+  const Pair& pair = *pairs_.Find(view.pair);
+  const uint32_t pages = query.prompt_tokens / view.decode.page_tokens + 1;
+  workers_[pair.prefill].sent.push_back({now, TokensToCompute(view.prefill, need), pair.local() ? pages : 0});
+  if (!pair.local()) workers_[pair.decode].sent.push_back({now, 0, pages});
+  PlacementResult placed{PlacementResult::Kind::kPlaced, MakePlacement(pair.prefill, pair.decode, pair.id), ""};
+  placed.placement.cached_tokens = view.prefill.cached_tokens;
+  return placed;
+}
+
+PlacementResult WorkerTable::PlaceMigration(SteadyTime now, const Candidates& candidates, const PlacementQuery& query) {
+  const std::optional<size_t> decode = BestDecode(candidates, {query.prompt_tokens, query.total_tokens}, turn_++);
+  if (!decode) return {PlacementResult::Kind::kNoneReady, {}, "no other decode worker takes the sequence"};
+  workers_[*decode].sent.push_back({now, 0, query.prompt_tokens / candidates.views.at(*decode).page_tokens + 1});
+  Placement placement = MakePlacement(*decode, *decode, 0);
+  placement.prefill = {};
+  placement.local = false;
+  return {PlacementResult::Kind::kPlaced, std::move(placement), ""};
+}
+
+// Asks for the proof of the pair that would be sooner than the chosen pair. Without a chosen pair, of the best.
+void WorkerTable::WantSooner(const Candidates& candidates, const PlacementNeed& need, const PairView* chosen) {
+  if (options_.placement.policy == PlacementPolicy::kRoundRobin && chosen != nullptr) return;
+  const std::optional<size_t> decode = BestDecode(candidates, need, 0);
+  if (!decode) return;
+  std::vector<size_t> prefills;
+  std::vector<PairView> pairs;
+  for (const auto& [worker, view] : candidates.views) {
+    if (workers_[worker].status.role() != v1::WORKER_ROLE_PREFILL || !WhyNoPair(worker, *decode).empty()) continue;
+    prefills.push_back(worker);
+    pairs.push_back({0, false, view, candidates.views.at(*decode), {}});
   }
-  if (const std::optional<size_t> chosen = ChoosePair(options_.placement, views, need, query.avoid, turn_++)) {
-    const PairView& view = views[*chosen];
-    const Pair& pair = *FindPair(view.pair);
-    const SentWork pages{now, 0, query.prompt_tokens / view.decode.page_tokens + 1};
-    if (query.migrates) {
-      workers_[pair.decode].sent.push_back(pages);
-      PlacementResult placed{PlacementResult::Kind::kPlaced, MakePlacement(pair), ""};
-      placed.placement.pair = 0;
-      placed.placement.local = false;
-      return placed;
-    }
-    workers_[pair.prefill].sent.push_back({now, TokensToCompute(view.prefill, need), 0});
-    if (pair.prefill == pair.decode) {
-      workers_[pair.decode].sent.back().pages = pages.pages;
-    } else {
-      workers_[pair.decode].sent.push_back(pages);
-    }
-    PlacementResult placed{PlacementResult::Kind::kPlaced, MakePlacement(pair), ""};
-    placed.placement.cached_tokens = view.prefill.cached_tokens;
-    return placed;
+  const std::optional<size_t> best = ChoosePair(options_.placement, pairs, need, 0);
+  if (!best) return;
+  const AssumedSpeed assumed = FastestOf(candidates.pairs);
+  if (chosen == nullptr || EstimateSeconds(pairs[*best], need, assumed) < EstimateSeconds(*chosen, need, assumed)) {
+    pairs_.Want(prefills[*best], *decode);
   }
-  if (!views.empty()) {
+}
+
+PlacementResult WorkerTable::WhyNotPlaced(const Candidates& candidates, const PlacementQuery& query) const {
+  const auto fits = [&](const PairView& pair) { return query.total_tokens <= LargestSequence(pair); };
+  if (std::ranges::any_of(candidates.pairs, fits)) {
     return {PlacementResult::Kind::kOnlyAvoided, {}, absl::StrCat("no other pair of workers serves ", query.model)};
   }
-  if (hopeful != nullptr) {
+  for (const Pair& pair : pairs_.pairs()) {
+    const Worker& prefill = workers_[pair.prefill];
+    const Worker& decode = workers_[pair.decode];
+    if (pair.state == PairSet::State::kMismatch || !Matches(decode, query)) continue;
+    if (prefill.draining() || decode.draining() || !fits(View(pair))) continue;
     return {PlacementResult::Kind::kNoneReady,
             {},
-            absl::StrCat("no pair of workers is ready for model ", query.model, ": ", PairName(*hopeful), " is ",
-                         StateName(hopeful->state),
-                         hopeful->detail.empty() ? "" : absl::StrCat(" (", hopeful->detail, ")"))};
+            absl::StrCat("no pair of workers is ready for model ", query.model, ": ", PairName(pair), " is ",
+                         NameOf(pair.state), pair.detail.empty() ? "" : absl::StrCat(" (", pair.detail, ")"))};
   }
   return {PlacementResult::Kind::kNoneLive,
           {},
@@ -117,9 +164,9 @@ PlacementResult WorkerTable::Place(SteadyTime now, const PlacementQuery& query) 
 // Prefers the assets of a usable pair: requests stay with pairs of equal assets.
 std::shared_ptr<const ModelAssets> WorkerTable::AssetsOf(const std::string& model) const {
   std::shared_ptr<const ModelAssets> found;
-  for (const Pair& pair : pairs_) {
+  for (const Pair& pair : pairs_.pairs()) {
     const v1::ServedModel& served = workers_[pair.decode].status.model();
-    if (pair.state == PairState::kMismatch || served.name() != model) continue;
+    if (pair.state == PairSet::State::kMismatch || served.name() != model) continue;
     const auto assets = assets_.find(served.assets_fingerprint());
     if (assets == assets_.end() || assets->second.loaded == nullptr) continue;
     if (Usable(pair)) return assets->second.loaded;
@@ -133,9 +180,9 @@ ModelLimits WorkerTable::LimitsOf(const ServedModel& model) const {
   const bool follows_pages = options_.placement.policy == PlacementPolicy::kPrefix;
   ModelLimits limits;
   limits.max_prompt_tokens = options_.max_prompt_tokens;
-  for (const Pair& pair : pairs_) {
+  for (const Pair& pair : pairs_.pairs()) {
     const v1::ServedModel& served = workers_[pair.decode].status.model();
-    if (pair.state == PairState::kMismatch || served.name() != model.name) continue;
+    if (pair.state == PairSet::State::kMismatch || served.name() != model.name) continue;
     if (served.assets_fingerprint() != model.assets->fingerprint) continue;
     limits.vocab_size = served.vocab_size();
     // Of a pair that serves, if there is one.
@@ -149,9 +196,9 @@ ModelLimits WorkerTable::LimitsOf(const ServedModel& model) const {
 }
 
 // Of live workers that do not fit each other.
-std::string WorkerTable::WhyNoPair(const std::string& model) const {
-  for (const Pair& pair : pairs_) {
-    if (pair.state != PairState::kMismatch) continue;
+std::string WorkerTable::WhyNotServed(const std::string& model) const {
+  for (const Pair& pair : pairs_.pairs()) {
+    if (pair.state != PairSet::State::kMismatch) continue;
     if (!model.empty() && workers_[pair.decode].status.model().name() != model) continue;
     return absl::StrCat(" (", PairName(pair), ": ", pair.detail, ")");
   }
@@ -171,15 +218,15 @@ std::string WorkerTable::WhyNoTokenizer(const std::string& model) const {
 
 absl::StatusOr<ServedModel> WorkerTable::FindModel(const std::string& name) const {
   std::set<std::string> names;
-  for (const Pair& pair : pairs_) {
-    if (pair.state != PairState::kMismatch) names.insert(workers_[pair.decode].status.model().name());
+  for (const Pair& pair : pairs_.pairs()) {
+    if (pair.state != PairSet::State::kMismatch) names.insert(workers_[pair.decode].status.model().name());
   }
   const bool is_known = std::any_of(workers_.begin(), workers_.end(), [&](const Worker& worker) {
     return worker.ref && worker.status.model().name() == name;
   });
   if (names.empty() || (is_known && !names.contains(name))) {
     return absl::UnavailableError(
-        absl::StrCat("no live pair of workers serves ", name.empty() ? "any model" : name, WhyNoPair(name)));
+        absl::StrCat("no live pair of workers serves ", name.empty() ? "any model" : name, WhyNotServed(name)));
   }
   if (name.empty() && names.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat("model: empty; expected one of ", absl::StrJoin(names, ", ")));
@@ -230,15 +277,15 @@ void WorkerTable::Describe(v1::GetStatusResponse& response) const {
                                                                                : "loading its tokenizer");
     }
   }
-  for (const Pair& pair : pairs_) {
+  for (const Pair& pair : pairs_.pairs()) {
     v1::PairInfo& info = *response.add_pairs();
     info.set_prefill_worker(workers_[pair.prefill].id);
     info.set_decode_worker(workers_[pair.decode].id);
-    if (pair.state == PairState::kReady && !Usable(pair)) {
+    if (pair.state == PairSet::State::kReady && !Usable(pair)) {
       info.set_state("waiting");
       info.set_detail("a worker of it does not serve");
     } else {
-      info.set_state(StateName(pair.state));
+      info.set_state(NameOf(pair.state));
       info.set_detail(pair.detail);
     }
   }
@@ -246,8 +293,8 @@ void WorkerTable::Describe(v1::GetStatusResponse& response) const {
 
 void WorkerTable::Describe(v1::ListModelsResponse& response) const {
   std::map<std::pair<std::string, std::string>, v1::ModelInfo> models;
-  for (const Pair& pair : pairs_) {
-    if (pair.state == PairState::kMismatch) continue;
+  for (const Pair& pair : pairs_.pairs()) {
+    if (pair.state == PairSet::State::kMismatch) continue;
     const v1::ServedModel& served = workers_[pair.decode].status.model();
     v1::ModelInfo& info = models[{served.name(), served.numerics_id()}];
     info.set_name(served.name());

@@ -99,11 +99,14 @@ absl::Status CheckSizes(const Attempt& attempt, const AttemptLimits& limits) {
 
 }  // namespace
 
+absl::Status CheckProtocol(uint32_t protocol) {
+  if (protocol == v1::WORKER_PROTOCOL_CURRENT) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("protocol is ", protocol, ", this worker speaks ", static_cast<int>(v1::WORKER_PROTOCOL_CURRENT)));
+}
+
 absl::StatusOr<Attempt> ParseAttempt(const v1::AttemptHeader& header, const AttemptLimits& limits) {
-  if (header.protocol() != v1::WORKER_PROTOCOL_CURRENT) {
-    return absl::FailedPreconditionError(absl::StrCat("protocol is ", header.protocol(), ", this worker speaks ",
-                                                      static_cast<int>(v1::WORKER_PROTOCOL_CURRENT)));
-  }
+  BATON_RETURN_IF_ERROR(CheckProtocol(header.protocol()));
   if (header.model() != limits.model) {
     return absl::FailedPreconditionError(
         absl::StrCat("model is \"", header.model(), "\", this worker serves \"", limits.model, "\""));

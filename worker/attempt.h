@@ -44,6 +44,9 @@ struct AttemptLimits {
   bool prefix_cache = true;  // else no request shares pages
 };
 
+// FAILED_PRECONDITION names both versions if `protocol`, a request's version of the worker protocol, is not ours.
+absl::Status CheckProtocol(uint32_t protocol);
+
 // FAILED_PRECONDITION for another protocol version, model or numerics_id; INVALID_ARGUMENT names the field, its value
 // and the limit.
 absl::StatusOr<Attempt> ParseAttempt(const v1::AttemptHeader& header, const AttemptLimits& limits);

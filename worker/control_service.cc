@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/grpc.h"
 #include "common/steady_time.h"
+#include "worker/attempt.h"
 
 namespace baton {
 namespace {
@@ -73,11 +75,7 @@ template <typename Message, typename Write>
 grpc::ServerWriteReactor<Message>* ControlService::Watch(std::string_view watched, uint32_t protocol,
                                                          uint32_t interval_ms,
                                                          std::shared_ptr<EventStream<Message>> stream, Write write) {
-  if (protocol != v1::WORKER_PROTOCOL_CURRENT) {
-    return RefuseStream<Message>(
-        {grpc::StatusCode::FAILED_PRECONDITION, absl::StrCat("protocol is ", protocol, ", this worker speaks ",
-                                                             static_cast<int>(v1::WORKER_PROTOCOL_CURRENT))});
-  }
+  if (const absl::Status same = CheckProtocol(protocol); !same.ok()) return RefuseStream<Message>(ToGrpc(same));
   {
     MutexLock lock(mutex_);
     if (ended_) return RefuseStream<Message>({grpc::StatusCode::UNAVAILABLE, "the worker stops"});

@@ -189,6 +189,7 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
   capacity.set_max_sequences(options_.schedule.max_sequences);
   capacity.set_max_queue(options_.max_queue);
   capacity.set_token_budget(options_.schedule.token_budget);
+  capacity.set_kv_token_bytes(static_cast<uint32_t>(pool_->layout().row_bytes() / pool_->layout().page_tokens()));
 
   const PageCounts pages = pool_->counts();
   metrics_->SetPages(pages);

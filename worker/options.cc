@@ -31,12 +31,6 @@ std::string HostName() {
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
 }
 
-absl::StatusOr<HostPort> ParseAddress(absl::string_view option, const std::string& address) {
-  absl::StatusOr<HostPort> parsed = ParseHostPort(address);
-  if (parsed.ok()) return parsed;
-  return absl::InvalidArgumentError(absl::StrCat(option, ": ", parsed.status().message()));
-}
-
 absl::Status CheckModel(const std::string& model) {
   if (model.empty()) {
     return absl::InvalidArgumentError(
@@ -147,8 +141,10 @@ void WorkerOptions::AddTo(OptionSet& set) {
 
 absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {
   BATON_RETURN_IF_ERROR(CheckModel(model));
-  BATON_ASSIGN_OR_RETURN(const HostPort address, ParseAddress("listen", listen));
-  if (!metrics_listen.empty()) BATON_RETURN_IF_ERROR(ParseAddress("metrics-listen", metrics_listen).status());
+  BATON_ASSIGN_OR_RETURN(const HostPort address, OfOption("listen", ParseHostPort(listen)));
+  if (!metrics_listen.empty()) {
+    BATON_RETURN_IF_ERROR(OfOption("metrics-listen", ParseHostPort(metrics_listen)).status());
+  }
   if (max_message_bytes.bytes < kMinMessageBytes || max_message_bytes.bytes > kMaxMessageBytes) {
     return absl::InvalidArgumentError(absl::StrCat("max-message-bytes is ", max_message_bytes.bytes, ", expected ",
                                                    kMinMessageBytes, " to ", kMaxMessageBytes));

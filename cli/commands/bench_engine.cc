@@ -25,30 +25,25 @@ struct BenchEngineFlags {
   bool json = false;
 };
 
-int RunBenchEngine(const BenchEngineFlags& flags, const Console& console) {
+absl::Status RunBenchEngine(const BenchEngineFlags& flags, const Console& console) {
   const auto interrupted = [&console] { return console.interrupt->triggered(); };
-  const absl::StatusOr<EngineReport> report = BenchEngine(flags.options, interrupted);
-  if (!report.ok()) return Report(console, "bench engine", report.status());
-  *console.out << (flags.json ? absl::StrCat(ToJson(flags.options, *report), "\n") : ToTable(flags.options, *report))
+  BATON_ASSIGN_OR_RETURN(const EngineReport report, BenchEngine(flags.options, interrupted));
+  *console.out << (flags.json ? absl::StrCat(ToJson(flags.options, report), "\n") : ToTable(flags.options, report))
                << std::flush;
-  return kExitOk;
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-void AddBenchEngineCommand(CLI::App& bench, const Console& console, Command* chosen) {
+Command BenchEngineCommand(CLI::App& command, const Console& console) {
   const auto flags = std::make_shared<BenchEngineFlags>();
   EngineBenchOptions& options = flags->options;
-  CLI::App& command = *bench.add_subcommand(
-      "engine", "Measures the engine alone, in this process: speed of prefill and decode, and the parts of a step.");
   command.footer(
       "\"% of limit\" compares with the most that this machine reads and multiplies, measured in the same run.\n"
       "\"waiting\" is part of the other columns: compute threads wait there for the slowest thread.");
   command.add_option("--model", options.model, "model, in a form that workers take")->required();
-  const auto add_count = [&command](const char* name, int* value, const char* help, int max) {
-    AddWholeNumber(command, name, value, help, 1, max)->default_str(absl::StrCat(*value));
-  };
-  add_count("--prompt-tokens", &options.prompt_tokens, "length of the prompt in the prefill measurement", kMaxTokens);
+  AddWholeNumber(command, "--prompt-tokens", &options.prompt_tokens, "length of the prompt in the prefill measurement",
+                 1, kMaxTokens);
   AddFlag(command, "--sequences", "INT,...", "numbers of sequences that decode at once, one measurement each",
           [&options](const std::string& text) {
             options.sequences.clear();
@@ -59,13 +54,15 @@ void AddBenchEngineCommand(CLI::App& bench, const Console& console, Command* cho
             return absl::OkStatus();
           })
       ->default_str(absl::StrJoin(options.sequences, ","));
-  add_count("--context-tokens", &options.context_tokens, "length of each sequence before it decodes", kMaxTokens);
-  add_count("--output-tokens", &options.output_tokens, "tokens that each sequence decodes", kMaxTokens);
-  add_count("--repeats", &options.repeats, "repeats of each measurement; the report has the median", 1000);
+  AddWholeNumber(command, "--context-tokens", &options.context_tokens, "length of each sequence before it decodes", 1,
+                 kMaxTokens);
+  AddWholeNumber(command, "--output-tokens", &options.output_tokens, "tokens that each sequence decodes", 1,
+                 kMaxTokens);
+  AddWholeNumber(command, "--repeats", &options.repeats, "repeats of each measurement; the report has the median", 1,
+                 1000);
   AddEngineFlags(command, console, &options.engine);
   command.add_flag("--json", flags->json, "print one line of JSON");
-  command.callback(
-      [flags, &console, chosen] { *chosen = [flags, &console] { return RunBenchEngine(*flags, console); }; });
+  return [flags, &console] { return RunBenchEngine(*flags, console); };
 }
 
 }  // namespace baton

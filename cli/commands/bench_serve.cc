@@ -40,40 +40,32 @@ absl::StatusOr<v1::ModelInfo> FindModel(Client& client, const std::string& name)
                                           name.empty() ? ": expected --model" : absl::StrCat(", not ", name)));
 }
 
-int RunBenchServe(BenchFlags& flags, const Console& console) {
-  const absl::StatusOr<absl::Duration> timeout = ParseTimeout("--timeout", flags.timeout);
-  if (!timeout.ok()) return Report(console, "bench serve", timeout.status(), kExitUsage);
-  flags.load.request_timeout = *timeout;
+absl::Status RunBenchServe(BenchFlags& flags, const Console& console) {
+  BATON_ASSIGN_OR_RETURN(flags.load.request_timeout, UsageError(ParseTimeout("--timeout", flags.timeout)));
   if (!flags.reuse_cache) flags.workload.cache_salt = FreshCacheSalt();
   if (!flags.trace.empty()) {
     flags.replay.max_requests = flags.workload.requests;
-    absl::StatusOr<Trace> trace = ReadTrace(flags.trace, flags.replay);
-    if (!trace.ok()) return Report(console, "bench serve", trace.status());
-    flags.workload.requests = static_cast<int>(trace->requests.size());
-    flags.workload.trace = *std::move(trace);
+    BATON_ASSIGN_OR_RETURN(flags.workload.trace, ReadTrace(flags.trace, flags.replay));
+    flags.workload.requests = static_cast<int>(flags.workload.trace->requests.size());
   }
-  const auto client = Client::Connect(flags.target, kConnectTimeout, *console.interrupt);
-  if (!client.ok()) return Report(console, "bench serve", client.status());
-  const absl::StatusOr<v1::ModelInfo> model = FindModel(**client, flags.workload.model);
-  if (!model.ok()) return Report(console, "bench serve", model.status());
-  flags.workload.model = model->name();
-  flags.workload.vocab_size = model->vocab_size();
+  BATON_ASSIGN_OR_RETURN(const auto client, Client::Connect(flags.target, kConnectTimeout, *console.interrupt));
+  BATON_ASSIGN_OR_RETURN(const v1::ModelInfo model, FindModel(*client, flags.workload.model));
+  flags.workload.model = model.name();
+  flags.workload.vocab_size = model.vocab_size();
 
-  const LoadReport report = MakeReport(GenerateLoad(**client, flags.workload, flags.load, *console.interrupt));
+  const LoadReport report = MakeReport(GenerateLoad(*client, flags.workload, flags.load, *console.interrupt));
   *console.out << (flags.json ? absl::StrCat(ToJson(flags.target, flags.workload, report), "\n")
                               : ToTable(flags.workload, report))
                << std::flush;
   // Failed requests are a result, too, for instance of an overload. Without a success there is no result.
-  if (report.completed > 0 && !console.interrupt->triggered()) return kExitOk;
-  return Report(console, "bench serve", absl::UnavailableError("no request succeeded"));
+  if (report.completed > 0 && !console.interrupt->triggered()) return absl::OkStatus();
+  return absl::UnavailableError("no request succeeded");
 }
 
 }  // namespace
 
-void AddBenchServeCommand(CLI::App& bench, const Console& console, Command* chosen) {
+Command BenchServeCommand(CLI::App& command, const Console& console) {
   const auto flags = std::make_shared<BenchFlags>();
-  CLI::App& command = *bench.add_subcommand(
-      "serve", "Sends requests in open loop and reports percentiles of TTFT, TPOT, ITL and end-to-end time.");
   command.footer(
       "Requests that succeed are measured. Requests that fail are counted by status code, with the first reason.\n"
       "ITL: a message of n tokens that comes g after the message before counts as n gaps of g/n.\n"
@@ -81,14 +73,11 @@ void AddBenchServeCommand(CLI::App& bench, const Console& console, Command* chos
   AddTarget(command, &flags->target);
   Workload& workload = flags->workload;
   command.add_option("--model", workload.model, "model name (default: the only model served)");
-  AddNumber(command, "--rate", &workload.rate, "requests per second", 1e-3, 1e5)
-      ->default_str(absl::StrCat(workload.rate));
-  const auto add_count = [&command](const char* name, int* value, const char* help, int max) {
-    AddWholeNumber(command, name, value, help, 1, max)->default_str(absl::StrCat(*value));
-  };
-  add_count("--requests", &workload.requests, "number of requests", 1'000'000);
-  add_count("--prompt-tokens", &workload.prompt_tokens, "random token ids per prompt", 1 << 20);
-  add_count("--output-tokens", &workload.output_tokens, "tokens per answer; end tokens do not end an answer", 1 << 20);
+  AddNumber(command, "--rate", &workload.rate, "requests per second", 1e-3, 1e5);
+  AddWholeNumber(command, "--requests", &workload.requests, "number of requests", 1, 1'000'000);
+  AddWholeNumber(command, "--prompt-tokens", &workload.prompt_tokens, "random token ids per prompt", 1, 1 << 20);
+  AddWholeNumber(command, "--output-tokens", &workload.output_tokens,
+                 "tokens per answer; end tokens do not end an answer", 1, 1 << 20);
   CLI::Option* const trace = command.add_option("--trace", flags->trace,
                                                 "file with recorded requests to replay, JSON lines in Mooncake's form; "
                                                 "prompts begin alike where the recorded prompts did");
@@ -97,21 +86,18 @@ void AddBenchServeCommand(CLI::App& bench, const Console& console, Command* chos
   }
   AddNumber(command, "--trace-scale", &flags->replay.length_scale, "factor for the trace's numbers of tokens", 1e-6,
             1e3)
-      ->default_str("1")
       ->needs(trace);
   AddNumber(command, "--trace-speed", &flags->replay.speed,
             "factor for the speed at which the recorded requests arrive", 1e-3, 1e6)
-      ->default_str("1")
       ->needs(trace);
-  AddWholeNumber(command, "--seed", &workload.seed, "seed of arrivals and prompts", 0, UINT64_MAX)
-      ->default_str(absl::StrCat(workload.seed));
-  add_count("--max-in-flight", &flags->load.max_in_flight, "requests beyond this are counted as NOT_SENT", 100'000);
+  AddWholeNumber(command, "--seed", &workload.seed, "seed of arrivals and prompts", 0, UINT64_MAX);
+  AddWholeNumber(command, "--max-in-flight", &flags->load.max_in_flight, "requests beyond this are counted as NOT_SENT",
+                 1, 100'000);
   command.add_flag("--reuse-cache", flags->reuse_cache,
                    "use prefixes that earlier runs left in the workers' caches (default: a cache_salt per run)");
   command.add_option("--timeout", flags->timeout, "time limit of each request")->capture_default_str();
   command.add_flag("--json", flags->json, "print one JSON line instead of the table");
-  command.callback(
-      [flags, &console, chosen] { *chosen = [flags, &console] { return RunBenchServe(*flags, console); }; });
+  return [flags, &console] { return RunBenchServe(*flags, console); };
 }
 
 }  // namespace baton

@@ -3,14 +3,16 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "cli/client.h"
 #include "cli/commands/commands.h"
+#include "cli/console/input.h"
 #include "cli/console/interrupt.h"
 #include "cli/console/line_editor.h"
-#include "cli/console/line_reader.h"
 #include "cli/flags/flags.h"
 #include "cli/flags/generation_flags.h"
 #include "cli/report/answer_text.h"
+#include "common/status_macros.h"
 #include "text/utf8.h"
 
 namespace baton {
@@ -69,7 +71,7 @@ class Dialogue {
 constexpr char kPrompt[] = "> ";
 
 // Answers each line until the input ends.
-int Talk(Dialogue& dialogue, const Console& console) {
+absl::Status Talk(Dialogue& dialogue, const Console& console) {
   const std::unique_ptr<LineSource> editor =
       console.screen_fd < 0 ? nullptr
                             : LineEditor::Create(console.input_fd, console.screen_fd, kPrompt, *console.interrupt);
@@ -82,7 +84,7 @@ int Talk(Dialogue& dialogue, const Console& console) {
     switch (lines.Next(&question)) {
       case LineSource::Result::kEnd:
         if (prompts) *console.err << std::endl;
-        return kExitOk;
+        return absl::OkStatus();
       case LineSource::Result::kInterrupted:
         if (editor != nullptr) {
           // Ctrl-C cleared the line.
@@ -90,10 +92,9 @@ int Talk(Dialogue& dialogue, const Console& console) {
           continue;
         }
         *console.err << std::endl;
-        return kExitInterrupted;
+        return absl::CancelledError("interrupted");
       case LineSource::Result::kTooLong:
-        *console.err << "baton chat: a line has more than " << LineReader::kMaxLineBytes << " bytes" << std::endl;
-        return kExitError;
+        return absl::InvalidArgumentError(absl::StrCat("a line has more than ", LineReader::kMaxLineBytes, " bytes"));
       case LineSource::Result::kLine: break;
     }
     if (question.find_first_not_of(" \t\r") == std::string::npos) continue;
@@ -102,43 +103,37 @@ int Talk(Dialogue& dialogue, const Console& console) {
       continue;
     }
     const absl::Status status = dialogue.Ask(question);
-    if (!console.out->good()) return kExitError;
+    BATON_RETURN_IF_ERROR(console.out->status());
     if (status.ok()) continue;
     if (console.interrupt->triggered()) {
       // Ctrl-C ended the answer, not the chat.
       console.interrupt->Reset();
-    } else if (const int code = Report(console, "chat", status); !console.input_is_terminal) {
-      return code;
+    } else if (console.input_is_terminal) {
+      Report(console, "baton chat", status);
+    } else {
+      return status;
     }
   }
 }
 
-int RunChat(const ChatFlags& flags, const Console& console) {
+absl::Status RunChat(const ChatFlags& flags, const Console& console) {
   v1::GenerateRequest request;
-  if (const absl::Status status = flags.generation.Fill(request); !status.ok()) {
-    return Report(console, "chat", status, kExitUsage);
-  }
-  if (const absl::Status status = CheckUtf8("--system", flags.system); !status.ok()) {
-    return Report(console, "chat", status, kExitUsage);
-  }
+  BATON_RETURN_IF_ERROR(UsageError(flags.generation.Fill(request)));
+  BATON_RETURN_IF_ERROR(UsageError(CheckUtf8("--system", flags.system)));
   if (!flags.system.empty()) Append(*request.mutable_chat(), "system", flags.system);
-  const absl::StatusOr<absl::Duration> timeout = flags.generation.timeout();
-  if (!timeout.ok()) return Report(console, "chat", timeout.status(), kExitUsage);
+  BATON_ASSIGN_OR_RETURN(const absl::Duration timeout, UsageError(flags.generation.timeout()));
 
-  const auto client = Client::Connect(flags.target, kConnectTimeout, *console.interrupt);
-  if (!client.ok()) return Report(console, "chat", client.status());
+  BATON_ASSIGN_OR_RETURN(const auto client, Client::Connect(flags.target, kConnectTimeout, *console.interrupt));
   if (console.input_is_terminal)
     *console.err << "Ctrl-C stops an answer or clears the line, Ctrl-D ends the chat." << std::endl;
-  Dialogue dialogue(flags, console, **client, std::move(request), *timeout);
+  Dialogue dialogue(flags, console, *client, std::move(request), timeout);
   return Talk(dialogue, console);
 }
 
 }  // namespace
 
-void AddChatCommand(CLI::App& app, const Console& console, Command* chosen) {
+Command ChatCommand(CLI::App& command, const Console& console) {
   const auto flags = std::make_shared<ChatFlags>();
-  CLI::App& command =
-      *app.add_subcommand("chat", "Holds a conversation: one line per turn, with the history of all turns.");
   AddTarget(command, &flags->target);
   command.add_option("--system", flags->system, "system message before the conversation");
   flags->generation.AddTo(command);
@@ -147,7 +142,7 @@ void AddChatCommand(CLI::App& app, const Console& console, Command* chosen) {
   command.footer(
       "On a terminal, lines are edited, and arrow up and down show earlier lines.\n"
       "Ctrl-C stops an answer or clears the line. Ctrl-D ends the chat.");
-  command.callback([flags, &console, chosen] { *chosen = [flags, &console] { return RunChat(*flags, console); }; });
+  return [flags, &console] { return RunChat(*flags, console); };
 }
 
 }  // namespace baton

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subcommands of `baton`. Each function adds one subcommand with its flags to the parser. When the user chose the
-// subcommand, parsing sets `chosen` to the function that runs it and returns the exit code.
+// The subcommands of `baton`. Each function adds the flags of one subcommand to `command`, its parser, and returns the
+// function that runs the subcommand with the parsed flags. `console` must outlive the run.
 #pragma once
 
 #include <functional>
 
+#include "absl/status/status.h"
 #include "cli/console/console.h"
 
 namespace CLI {
@@ -13,25 +14,18 @@ class App;
 
 namespace baton {
 
-using Command = std::function<int()>;
+using Command = std::function<absl::Status()>;
 
-// `console` and `chosen` must outlive the parse and the run.
-void AddGenerateCommand(CLI::App& app, const Console& console, Command* chosen);
-void AddChatCommand(CLI::App& app, const Console& console, Command* chosen);
-void AddStatusCommand(CLI::App& app, const Console& console, Command* chosen);
-void AddTokenizeCommand(CLI::App& app, const Console& console, Command* chosen);
-void AddRenderCommand(CLI::App& app, const Console& console, Command* chosen);
-void AddPerplexityCommand(CLI::App& app, const Console& console, Command* chosen);
-void AddQuantizeCommand(CLI::App& app, const Console& console, Command* chosen);
-
-// `bench`, with `bench engine` and `bench serve` below it.
-void AddBenchCommand(CLI::App& app, const Console& console, Command* chosen);
-void AddBenchEngineCommand(CLI::App& bench, const Console& console, Command* chosen);
-void AddBenchServeCommand(CLI::App& bench, const Console& console, Command* chosen);
-
-// `models`, with `models inspect` and `models make` below it.
-void AddModelsCommand(CLI::App& app, const Console& console, Command* chosen);
-void AddModelsInspectCommand(CLI::App& models, const Console& console, Command* chosen);
-void AddModelsMakeCommand(CLI::App& models, const Console& console, Command* chosen);
+Command GenerateCommand(CLI::App& command, const Console& console);
+Command ChatCommand(CLI::App& command, const Console& console);
+Command StatusCommand(CLI::App& command, const Console& console);
+Command BenchEngineCommand(CLI::App& command, const Console& console);
+Command BenchServeCommand(CLI::App& command, const Console& console);
+Command TokenizeCommand(CLI::App& command, const Console& console);
+Command RenderCommand(CLI::App& command, const Console& console);
+Command PerplexityCommand(CLI::App& command, const Console& console);
+Command ModelsInspectCommand(CLI::App& command, const Console& console);
+Command ModelsMakeCommand(CLI::App& command, const Console& console);
+Command QuantizeCommand(CLI::App& command, const Console& console);
 
 }  // namespace baton

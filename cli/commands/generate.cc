@@ -7,13 +7,12 @@
 
 #include "cli/client.h"
 #include "cli/commands/commands.h"
-#include "cli/console/input_text.h"
+#include "cli/console/input.h"
 #include "cli/console/interrupt.h"
 #include "cli/flags/conversation_flags.h"
 #include "cli/flags/flags.h"
 #include "cli/flags/generation_flags.h"
 #include "cli/report/answer_text.h"
-#include "cli/report/json_line.h"
 #include "common/status_macros.h"
 
 namespace baton {
@@ -78,36 +77,27 @@ class AnswerWriter {
   std::string logprobs_;
 };
 
-absl::Status TakeInputs(const Console& console, GenerateFlags& flags) {
+absl::Status RunGenerate(GenerateFlags& flags, const Console& console) {
   BATON_RETURN_IF_ERROR(TakeInput(console, "--prompt", &flags.prompt));
-  return flags.conversation.TakeInputs(console);
-}
+  BATON_RETURN_IF_ERROR(flags.conversation.TakeInputs(console));
+  BATON_ASSIGN_OR_RETURN(const v1::GenerateRequest request, UsageError(BuildRequest(flags)));
+  BATON_ASSIGN_OR_RETURN(const absl::Duration timeout, UsageError(flags.generation.timeout()));
 
-int RunGenerate(GenerateFlags& flags, const Console& console) {
-  if (const absl::Status status = TakeInputs(console, flags); !status.ok()) return Report(console, "generate", status);
-  const absl::StatusOr<v1::GenerateRequest> request = BuildRequest(flags);
-  if (!request.ok()) return Report(console, "generate", request.status(), kExitUsage);
-  const absl::StatusOr<absl::Duration> timeout = flags.generation.timeout();
-  if (!timeout.ok()) return Report(console, "generate", timeout.status(), kExitUsage);
-
-  const auto client = Client::Connect(flags.target, kConnectTimeout, *console.interrupt);
-  if (!client.ok()) return Report(console, "generate", client.status());
+  BATON_ASSIGN_OR_RETURN(const auto client, Client::Connect(flags.target, kConnectTimeout, *console.interrupt));
   AnswerWriter writer(console, flags.json);
   const absl::StatusOr<v1::Finish> finish =
-      (*client)->Generate(*request, *timeout, *console.interrupt,
-                          [&writer](const v1::GenerateResponse& response) { return writer.Write(response); });
+      client->Generate(request, timeout, *console.interrupt,
+                       [&writer](const v1::GenerateResponse& response) { return writer.Write(response); });
   writer.End();
   *console.err << writer.logprobs();
-  if (!finish.ok()) return Report(console, "generate", finish.status());
-  if (flags.summary) *console.err << SummaryLine(*finish) << std::endl;
-  return kExitOk;
+  if (finish.ok() && flags.summary) *console.err << SummaryLine(*finish) << std::endl;
+  return finish.status();
 }
 
 }  // namespace
 
-void AddGenerateCommand(CLI::App& app, const Console& console, Command* chosen) {
+Command GenerateCommand(CLI::App& command, const Console& console) {
   const auto flags = std::make_shared<GenerateFlags>();
-  CLI::App& command = *app.add_subcommand("generate", "Sends one prompt and streams the answer to stdout.");
   AddTarget(command, &flags->target);
   CLI::Option_group& input = *command.add_option_group("Input", "one of these");
   input.add_option("--prompt", flags->prompt, "text to continue; - reads the whole standard input");
@@ -117,7 +107,7 @@ void AddGenerateCommand(CLI::App& app, const Console& console, Command* chosen) 
   flags->generation.AddTo(command);
   command.add_flag("--json", flags->json, "print one JSON line per message of the stream instead of the text");
   command.add_flag("--summary", flags->summary, "afterwards print one line on stderr: latencies, KV bytes, workers");
-  command.callback([flags, &console, chosen] { *chosen = [flags, &console] { return RunGenerate(*flags, console); }; });
+  return [flags, &console] { return RunGenerate(*flags, console); };
 }
 
 }  // namespace baton

@@ -7,6 +7,7 @@
 #include "cli/commands/commands.h"
 #include "cli/report/model_report.h"
 #include "cli/tools/inspect_model.h"
+#include "common/status_macros.h"
 
 namespace baton {
 namespace {
@@ -16,26 +17,22 @@ struct InspectFlags {
   bool json = false;
 };
 
-int RunModelsInspect(const InspectFlags& flags, const Console& console) {
-  const absl::StatusOr<ModelReport> report = InspectModel(flags.path);
-  if (!report.ok()) return Report(console, "models inspect", report.status());
-  *console.out << (flags.json ? absl::StrCat(ToJson(flags.path, *report), "\n") : ToText(flags.path, *report))
+absl::Status RunModelsInspect(const InspectFlags& flags, const Console& console) {
+  BATON_ASSIGN_OR_RETURN(const ModelReport report, InspectModel(flags.path));
+  *console.out << (flags.json ? absl::StrCat(ToJson(flags.path, report), "\n") : ToText(flags.path, report))
                << std::flush;
-  return kExitOk;
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-void AddModelsInspectCommand(CLI::App& models, const Console& console, Command* chosen) {
-  CLI::App& command = *models.add_subcommand(
-      "inspect", "Describes a model, and how many tokens its KV cache holds in how much memory.");
+Command ModelsInspectCommand(CLI::App& command, const Console& console) {
   command.footer(
       "The memory holds the weights, as the file has them, and the KV cache. A worker needs some more to compute.");
   const auto flags = std::make_shared<InspectFlags>();
   command.add_option("PATH", flags->path, "the model: a folder in Hugging Face form or a GGUF file")->required();
   command.add_flag("--json", flags->json, "print one JSON line instead of the text");
-  command.callback(
-      [flags, &console, chosen] { *chosen = [flags, &console] { return RunModelsInspect(*flags, console); }; });
+  return [flags, &console] { return RunModelsInspect(*flags, console); };
 }
 
 }  // namespace baton

@@ -3,7 +3,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -12,8 +11,8 @@
 #include "cli/flags/flags.h"
 #include "cli/tools/make_model.h"
 #include "common/cpus.h"
+#include "common/status_macros.h"
 #include "common/steady_time.h"
-#include "common/strings.h"
 
 namespace baton {
 namespace {
@@ -23,14 +22,13 @@ struct MakeFlags {
   std::string out;
 };
 
-int RunModelsMake(const MakeFlags& flags, const Console& console) {
+absl::Status RunModelsMake(const MakeFlags& flags, const Console& console) {
   const Stopwatch watch;
-  const absl::StatusOr<MadeModel> made = MakeModel(flags.options, flags.out);
-  if (!made.ok()) return Report(console, "models make", made.status());
-  *console.out << absl::StrFormat("%s: %d parameters, %.2f GB, %.1f s", flags.out, made->parameters,
-                                  static_cast<double>(made->bytes) / 1e9, watch.seconds())
+  BATON_ASSIGN_OR_RETURN(const MadeModel made, MakeModel(flags.options, flags.out));
+  *console.out << absl::StrFormat("%s: %d parameters, %.2f GB, %.1f s", flags.out, made.parameters,
+                                  static_cast<double>(made.bytes) / 1e9, watch.seconds())
                << std::endl;
-  return kExitOk;
+  return absl::OkStatus();
 }
 
 absl::Status SetPreset(const std::string& text, ModelPreset* preset) {
@@ -43,26 +41,9 @@ absl::Status SetPreset(const std::string& text, ModelPreset* preset) {
       absl::StrJoin(ModelPresets(), ", ", [](std::string* out, const ModelPreset& p) { out->append(p.name); })));
 }
 
-absl::Status SetType(const std::string& text, TensorType* type) {
-  for (const TensorType known :
-       {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kQ8_0, TensorType::kQ4_0}) {
-    if (absl::AsciiStrToLower(ToAbsl(InfoOf(known).name)) != text) continue;
-    *type = known;
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError("expected f32, f16, bf16, q8_0 or q4_0");
-}
-
-absl::Status SetFormat(const std::string& text, ModelFormat* format) {
-  if (text != "gguf" && text != "safetensors") return absl::InvalidArgumentError("expected gguf or safetensors");
-  *format = text == "gguf" ? ModelFormat::kGguf : ModelFormat::kSafetensors;
-  return absl::OkStatus();
-}
-
 }  // namespace
 
-void AddModelsMakeCommand(CLI::App& models, const Console& console, Command* chosen) {
-  CLI::App& command = *models.add_subcommand("make", "Makes a model of random weights with a usable tokenizer.");
+Command ModelsMakeCommand(CLI::App& command, const Console& console) {
   command.footer(
       "For benchmarks: the speed of a model does not depend on the values of its weights.\n"
       "The same preset, seed and dtype make the same model in either format, with any number of threads.");
@@ -73,19 +54,20 @@ void AddModelsMakeCommand(CLI::App& models, const Console& console, Command* cho
           [&options](const std::string& text) { return SetPreset(text, &options.preset); })
       ->required();
   command.add_option("--out", flags->out, "the GGUF file or the folder to write; must not exist")->required();
-  AddFlag(command, "--dtype", "NAME", "type of the matrices: f32, f16, bf16; in GGUF also q8_0, q4_0",
-          [&options](const std::string& text) { return SetType(text, &options.type); })
+  AddChoice(command, "--dtype", &options.type, "type of the matrices: f32, f16, bf16; in GGUF also q8_0, q4_0",
+            Choices<TensorType>{{"f32", TensorType::kF32},
+                                {"f16", TensorType::kF16},
+                                {"bf16", TensorType::kBF16},
+                                {"q8_0", TensorType::kQ8_0},
+                                {"q4_0", TensorType::kQ4_0}})
       ->default_str("bf16");
-  AddFlag(command, "--format", "NAME", "form of the output: gguf, or safetensors for a Hugging Face folder",
-          [&options](const std::string& text) { return SetFormat(text, &options.format); })
+  AddChoice(command, "--format", &options.format, "form of the output: gguf, or safetensors for a Hugging Face folder",
+            Choices<ModelFormat>{{"gguf", ModelFormat::kGguf}, {"safetensors", ModelFormat::kSafetensors}})
       ->default_str("gguf");
-  AddWholeNumber(command, "--seed", &options.seed, "seed of the weights", 0, UINT64_MAX)
-      ->default_str(absl::StrCat(options.seed));
+  AddWholeNumber(command, "--seed", &options.seed, "seed of the weights", 0, UINT64_MAX);
   AddWholeNumber(command, "--threads", &options.threads,
-                 "threads that make weights (default: all CPUs that this process may use)", 1, 1024)
-      ->default_str(absl::StrCat(options.threads));
-  command.callback(
-      [flags, &console, chosen] { *chosen = [flags, &console] { return RunModelsMake(*flags, console); }; });
+                 "threads that make weights (default: all CPUs that this process may use)", 1, 1024);
+  return [flags, &console] { return RunModelsMake(*flags, console); };
 }
 
 }  // namespace baton

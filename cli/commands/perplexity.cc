@@ -5,13 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/commands/commands.h"
 #include "cli/console/interrupt.h"
 #include "cli/flags/engine_flags.h"
 #include "cli/flags/flags.h"
 #include "cli/tools/measure_perplexity.h"
+#include "common/status_macros.h"
 #include "engine/formats/file.h"
 
 namespace baton {
@@ -25,33 +25,29 @@ struct PerplexityFlags {
   bool json = false;
 };
 
-int RunPerplexity(const PerplexityFlags& flags, const Console& console) {
-  const absl::StatusOr<std::string> text = ReadTextFile(flags.text, kMaxCorpusBytes);
-  if (!text.ok()) return Report(console, "perplexity", text.status());
+absl::Status RunPerplexity(const PerplexityFlags& flags, const Console& console) {
+  BATON_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(flags.text, kMaxCorpusBytes));
   const auto interrupted = [&console] { return console.interrupt->triggered(); };
-  const absl::StatusOr<Perplexity> measured = MeasurePerplexity(flags.options, *text, interrupted);
-  if (!measured.ok()) return Report(console, "perplexity", measured.status());
+  BATON_ASSIGN_OR_RETURN(const Perplexity measured, MeasurePerplexity(flags.options, text, interrupted));
   if (flags.json) {
     const nlohmann::ordered_json json = {
-        {"model", flags.options.model.string()},  {"numerics_id", measured->numerics_id},
-        {"perplexity", measured->perplexity},     {"scored_tokens", measured->scored_tokens},
-        {"weight_bytes", measured->weight_bytes}, {"kv_bytes_per_token", measured->kv_bytes_per_token}};
+        {"model", flags.options.model.string()}, {"numerics_id", measured.numerics_id},
+        {"perplexity", measured.perplexity},     {"scored_tokens", measured.scored_tokens},
+        {"weight_bytes", measured.weight_bytes}, {"kv_bytes_per_token", measured.kv_bytes_per_token}};
     *console.out << json.dump() << std::endl;
   } else {
     *console.out << absl::StrFormat(
                         "perplexity %.4f over %d tokens in %d chunks; %.2f MB of weights, %d bytes of KV per token\n",
-                        measured->perplexity, measured->scored_tokens, measured->chunks,
-                        static_cast<double>(measured->weight_bytes) / 1e6, measured->kv_bytes_per_token)
+                        measured.perplexity, measured.scored_tokens, measured.chunks,
+                        static_cast<double>(measured.weight_bytes) / 1e6, measured.kv_bytes_per_token)
                  << std::flush;
   }
-  return kExitOk;
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-void AddPerplexityCommand(CLI::App& app, const Console& console, Command* chosen) {
-  CLI::App& command =
-      *app.add_subcommand("perplexity", "Measures how well a model predicts a text, for instance after quantization.");
+Command PerplexityCommand(CLI::App& command, const Console& console) {
   const auto flags = std::make_shared<PerplexityFlags>();
   PerplexityOptions& options = flags->options;
   command.footer(
@@ -59,12 +55,10 @@ void AddPerplexityCommand(CLI::App& app, const Console& console, Command* chosen
       "The second half of each chunk is scored, as by llama.cpp's tool.");
   command.add_option("--model", options.model, "model, in a form that workers take")->required();
   command.add_option("--text", flags->text, "file with the text")->required();
-  AddWholeNumber(command, "--chunk-tokens", &options.chunk_tokens, "length of a chunk", 3, 1 << 20)
-      ->default_str(absl::StrCat(options.chunk_tokens));
+  AddWholeNumber(command, "--chunk-tokens", &options.chunk_tokens, "length of a chunk", 3, 1 << 20);
   AddEngineFlags(command, console, &options.engine);
   command.add_flag("--json", flags->json, "print one line of JSON");
-  command.callback(
-      [flags, &console, chosen] { *chosen = [flags, &console] { return RunPerplexity(*flags, console); }; });
+  return [flags, &console] { return RunPerplexity(*flags, console); };
 }
 
 }  // namespace baton

@@ -8,7 +8,7 @@
 #include "cli/commands/commands.h"
 #include "cli/flags/conversation_flags.h"
 #include "cli/report/token_report.h"
-#include "cli/tools/load_assets.h"
+#include "cli/tools/inspect_model.h"
 #include "common/status_macros.h"
 
 namespace baton {
@@ -42,9 +42,7 @@ absl::Status Render(RenderFlags& flags, const Console& console) {
 
 }  // namespace
 
-void AddRenderCommand(CLI::App& app, const Console& console, Command* chosen) {
-  CLI::App& command = *app.add_subcommand(
-      "render", "Shows the prompt that a model's chat template makes of a conversation, without a router.");
+Command RenderCommand(CLI::App& command, const Console& console) {
   const auto flags = std::make_shared<RenderFlags>();
   command.footer("The prompt is the one that the router makes for this model. No line feed is added at the end.");
   command.add_option("--model", flags->model, "model, in a form that workers take; the weights are not read")
@@ -54,12 +52,7 @@ void AddRenderCommand(CLI::App& app, const Console& console, Command* chosen) {
   input.require_option(1);
   command.add_flag("--tokens", flags->tokens, "show the prompt's tokens instead");
   command.add_flag("--json", flags->json, "print one line of JSON: the prompt and its tokens");
-  command.callback([flags, &console, chosen] {
-    *chosen = [flags, &console] {
-      const absl::Status status = Render(*flags, console);
-      return status.ok() ? kExitOk : Report(console, "render", status);
-    };
-  });
+  return [flags, &console] { return Render(*flags, console); };
 }
 
 }  // namespace baton

@@ -12,7 +12,6 @@
 #include "cli/flags/flags.h"
 #include "cli/flags/generation_flags.h"
 #include "cli/report/answer_text.h"
-#include "cli/report/json_line.h"
 #include "cli/report/table.h"
 #include "common/status_macros.h"
 #include "common/steady_time.h"
@@ -69,30 +68,27 @@ std::string Describe(const v1::GetStatusResponse& status) {
                       " running\n\n", workers.ToString(), "\n", pairs.ToString());
 }
 
-int RunStatus(const StatusFlags& flags, const Console& console) {
+absl::Status RunStatus(const StatusFlags& flags, const Console& console) {
   absl::Duration wait = absl::ZeroDuration();
   if (!flags.wait.empty()) {
-    const absl::StatusOr<absl::Duration> parsed = ParseTimeout("--wait", flags.wait);
-    if (!parsed.ok()) return Report(console, "status", parsed.status(), kExitUsage);
-    wait = *parsed;
+    BATON_ASSIGN_OR_RETURN(wait, UsageError(ParseTimeout("--wait", flags.wait)));
   }
-  const absl::StatusOr<v1::GetStatusResponse> status =
-      wait > absl::ZeroDuration() ? AskUntilReady(flags, wait, console) : AskOnce(flags, kCallTimeout, console);
-  if (!status.ok()) return Report(console, "status", status.status());
-  *console.out << (flags.json ? absl::StrCat(ToJsonLine(*status), "\n") : Describe(*status)) << std::flush;
-  return kExitOk;
+  BATON_ASSIGN_OR_RETURN(const v1::GetStatusResponse status, wait > absl::ZeroDuration()
+                                                                 ? AskUntilReady(flags, wait, console)
+                                                                 : AskOnce(flags, kCallTimeout, console));
+  *console.out << (flags.json ? absl::StrCat(ToJsonLine(status), "\n") : Describe(status)) << std::flush;
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-void AddStatusCommand(CLI::App& app, const Console& console, Command* chosen) {
+Command StatusCommand(CLI::App& command, const Console& console) {
   const auto flags = std::make_shared<StatusFlags>();
-  CLI::App& command = *app.add_subcommand("status", "Shows the router's workers: state, load, pages, and the pairs.");
   AddTarget(command, &flags->target);
   command.add_option("--wait", flags->wait,
                      "wait until a pair of workers is ready, and fail after this long, e.g. 30s");
   command.add_flag("--json", flags->json, "print one JSON line");
-  command.callback([flags, &console, chosen] { *chosen = [flags, &console] { return RunStatus(*flags, console); }; });
+  return [flags, &console] { return RunStatus(*flags, console); };
 }
 
 }  // namespace baton

@@ -10,7 +10,7 @@
 #include "cli/flags/flags.h"
 #include "cli/flags/generation_flags.h"
 #include "cli/report/token_report.h"
-#include "cli/tools/load_assets.h"
+#include "cli/tools/inspect_model.h"
 #include "common/status_macros.h"
 #include "engine/formats/file.h"
 
@@ -62,9 +62,7 @@ absl::Status Tokenize(const TokenizeFlags& flags, const Console& console) {
 
 }  // namespace
 
-void AddTokenizeCommand(CLI::App& app, const Console& console, Command* chosen) {
-  CLI::App& command =
-      *app.add_subcommand("tokenize", "Shows the tokens of a text, or the text of tokens, without a router.");
+Command TokenizeCommand(CLI::App& command, const Console& console) {
   const auto flags = std::make_shared<TokenizeFlags>();
   command.footer("The tokens are those that a worker with this model gets for a prompt.");
   command.add_option("--model", flags->model, "model, in a form that workers take; the weights are not read")
@@ -78,12 +76,7 @@ void AddTokenizeCommand(CLI::App& app, const Console& console, Command* chosen) 
       "--special-tokens,!--no-special-tokens", flags->special_tokens,
       "add the special tokens that the tokenizer puts around a text, or show those among the ids (the default)");
   command.add_flag("--json", flags->json, "print one line of JSON");
-  command.callback([flags, &console, chosen] {
-    *chosen = [flags, &console] {
-      const absl::Status status = Tokenize(*flags, console);
-      return status.ok() ? kExitOk : Report(console, "tokenize", status);
-    };
-  });
+  return [flags, &console] { return Tokenize(*flags, console); };
 }
 
 }  // namespace baton

@@ -4,12 +4,23 @@
 #include "cli/console/interrupt.h"
 
 namespace baton {
+namespace {
 
-int Report(const Console& console, const char* command, const absl::Status& status, ExitCode code) {
+constexpr char kUsage[] = "baton.usage";
+
+}  // namespace
+
+absl::Status UsageError(absl::Status status) {
+  if (!status.ok()) status.SetPayload(kUsage, {});
+  return status;
+}
+
+int Report(const Console& console, const std::string& program, const absl::Status& status) {
+  if (status.ok()) return kExitOk;
   if (console.interrupt->triggered()) return kExitInterrupted;
   if (!console.out->good()) return kExitError;
-  *console.err << "baton " << command << ": " << status.message() << std::endl;
-  return code;
+  *console.err << program << ": " << status.message() << std::endl;
+  return status.GetPayload(kUsage).has_value() ? kExitUsage : kExitError;
 }
 
 int FinishOutput(const Console& console, const std::string& program, int code) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "cli/console/output_stream.h"
 
 namespace baton {
@@ -25,12 +26,21 @@ struct Console {
 // The exit status of `baton`.
 enum ExitCode : int { kExitOk = 0, kExitError = 1, kExitUsage = 2, kExitInterrupted = 130 };
 
-// Prints "baton <command>: <message>" to stderr and returns `code`. After an interrupt, prints nothing and returns
-// kExitInterrupted. When the output could not be written, prints nothing and returns kExitError: FinishOutput says so.
-int Report(const Console& console, const char* command, const absl::Status& status, ExitCode code = kExitError);
+// Marks an error in what the user typed: the exit status is kExitUsage, not kExitError.
+absl::Status UsageError(absl::Status status);
+template <typename T>
+absl::StatusOr<T> UsageError(absl::StatusOr<T> result) {
+  if (result.ok()) return result;
+  return UsageError(result.status());
+}
 
-// Flushes the output of `program`, such as "baton status", which wants to exit with `code`. Returns `code`. When the
-// output could not be written, says so on stderr and returns kExitError, or kExitInterrupted if `code` is that.
+// Prints an error of `program`, such as "baton status", to stderr. Returns the exit status. After an interrupt, prints
+// nothing and returns kExitInterrupted. When the output could not be written, prints nothing and returns kExitError:
+// FinishOutput says so.
+int Report(const Console& console, const std::string& program, const absl::Status& status);
+
+// Flushes the output of `program`, which wants to exit with `code`. Returns `code`. When the output could not be
+// written, says so on stderr and returns kExitError, or kExitInterrupted if `code` is that.
 int FinishOutput(const Console& console, const std::string& program, int code);
 
 }  // namespace baton

@@ -6,23 +6,21 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "common/event_fd.h"
 #include "common/mutex.h"
 
 namespace baton {
 
 class Interrupt {
  public:
-  Interrupt();
-  ~Interrupt();
-  Interrupt(const Interrupt&) = delete;
-  Interrupt& operator=(const Interrupt&) = delete;
-
   void Trigger();
   bool triggered() const;
   // Forgets a trigger, so that a chat goes on after Ctrl-C.
   void Reset();
   // Readable while triggered.
-  int fd() const { return fd_; }
+  int fd() const { return event_.fd(); }
+  // Waits until `input_fd` can be read, or has ended. Returns false when an interrupt comes first.
+  bool WaitForInput(int input_fd) const;
 
   // While a scope lives, Trigger calls `cancel`. A scope that begins after the trigger calls `cancel` at once. There is
   // one scope at a time. Once the destructor has returned, `cancel` neither runs nor will be called.
@@ -38,7 +36,7 @@ class Interrupt {
   };
 
  private:
-  const int fd_;
+  EventFd event_;
   mutable Mutex mutex_;
   bool triggered_ ABSL_GUARDED_BY(mutex_) = false;
   std::function<void()> cancel_ ABSL_GUARDED_BY(mutex_);
@@ -52,7 +50,7 @@ class SignalWatcher {
   ~SignalWatcher();
 
  private:
-  const int stop_fd_;
+  EventFd stop_;
   std::thread thread_;
 };
 

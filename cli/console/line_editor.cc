@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <histedit.h>
 #include <locale.h>
-#include <poll.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -83,9 +82,7 @@ struct LineEditor::State {
 };
 
 bool LineEditor::State::ReadByte(char* byte) {
-  while (!interrupt.triggered()) {
-    pollfd fds[] = {{input_fd, POLLIN, 0}, {interrupt.fd(), POLLIN, 0}};
-    if (poll(fds, 2, -1) < 0 || fds[0].revents == 0) continue;
+  while (interrupt.WaitForInput(input_fd)) {
     const ssize_t count = read(input_fd, byte, 1);
     if (count >= 0 || errno != EINTR) return count == 1;
   }

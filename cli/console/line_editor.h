@@ -7,11 +7,9 @@
 #include <memory>
 #include <string>
 
-#include "cli/console/line_source.h"
+#include "cli/console/input.h"
 
 namespace baton {
-
-class Interrupt;
 
 class LineEditor final : public LineSource {
  public:

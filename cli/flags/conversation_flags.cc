@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "cli/console/input_text.h"
+#include "cli/console/input.h"
 #include "cli/flags/generation_flags.h"
 #include "common/status_macros.h"
 #include "engine/formats/file.h"

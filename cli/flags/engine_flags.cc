@@ -3,29 +3,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <functional>
+#include <optional>
 #include <ostream>
-#include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "cli/flags/flags.h"
 
 namespace baton {
 namespace {
-
-CLI::Option* AddChoice(CLI::App& app, const std::string& name, const std::string& help,
-                       const std::vector<std::string>& choices, std::function<void(const std::string&)> set) {
-  const std::string list = absl::StrJoin(choices, ", ");
-  return AddFlag(app, name, "NAME", absl::StrCat(help, ": ", list), [choices, list, set](const std::string& text) {
-    if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
-      return absl::InvalidArgumentError(absl::StrCat("expected one of ", list));
-    }
-    set(text);
-    return absl::OkStatus();
-  });
-}
 
 // Shows the progress on one line, and erases the line at the end.
 LoadProgress ShowLoading(const Console& console) {
@@ -41,19 +26,17 @@ LoadProgress ShowLoading(const Console& console) {
 
 void AddEngineFlags(CLI::App& app, const Console& console, ModelOptions* options) {
   if (console.err_is_terminal) options->progress = ShowLoading(console);
-  AddWholeNumber(app, "--threads", &options->threads, "number of compute threads", 1, 1024)
-      ->default_str(absl::StrCat(options->threads));
+  AddWholeNumber(app, "--threads", &options->threads, "number of compute threads", 1, 1024);
   app.add_option("--kernels", options->kernels, "family of compute kernels, as for the workers")
       ->default_str(options->kernels);
-  AddChoice(app, "--quantize", "round float weights while loading", {"off", "int8", "int4"},
-            [options](const std::string& text) {
-              options->quantize.reset();
-              if (text != "off") options->quantize = text == "int8" ? TensorType::kQ8_0 : TensorType::kQ4_0;
-            })
+  AddChoice(app, "--quantize", &options->quantize, "round float weights while loading: off, int8, int4",
+            Choices<std::optional<TensorType>>{
+                {"off", std::nullopt}, {"int8", TensorType::kQ8_0}, {"int4", TensorType::kQ4_0}})
       ->default_str("off");
-  AddChoice(app, "--kv-dtype", "type of the KV cache (default: the workers' auto)",
-            {"f32", "f16", "bf16", "int8", "fp8"},
-            [options](const std::string& text) { options->kv_dtype = KvTypeFromName(text); });
+  Choices<KvType> kv_types;
+  for (const KvType type : kKvTypes) kv_types.emplace_back(Name(type), type);
+  AddChoice(app, "--kv-dtype", &options->kv_dtype,
+            "type of the KV cache (default: the workers' auto): f32, f16, bf16, int8, fp8", kv_types);
 }
 
 }  // namespace baton

@@ -36,7 +36,7 @@ absl::Status AppendTokenIds(const std::string& text, std::vector<int32_t>* ids) 
 }  // namespace
 
 CLI::Option* AddFlag(CLI::App& app, const std::string& name, const std::string& type, const std::string& help,
-                     std::function<absl::Status(const std::string&)> set) {
+                     std::function<absl::Status(const std::string&)> set, const std::string& default_text) {
   const auto take = [name, set = std::move(set)](const CLI::results_t& texts) {
     for (const std::string& text : texts) {
       const absl::Status status = set(text);
@@ -46,13 +46,12 @@ CLI::Option* AddFlag(CLI::App& app, const std::string& name, const std::string& 
     }
     return true;
   };
-  return app.add_option(name, take, help)->type_name(type)->expected(1);
+  return app.add_option(name, take, help)->type_name(type)->expected(1)->default_str(default_text);
 }
 
 CLI::Option* AddTarget(CLI::App& app, std::string* target) {
-  return AddFlag(app, "--target", "TEXT", "HOST:PORT of the router",
-                 [target](const std::string& text) { return SetTarget(text, target); })
-      ->default_str(*target);
+  const auto set = [target](const std::string& text) { return SetTarget(text, target); };
+  return AddFlag(app, "--target", "TEXT", "HOST:PORT of the router", set, *target);
 }
 
 CLI::Option* AddTokenIds(CLI::App& app, const std::string& name, std::vector<int32_t>* ids, const std::string& help) {

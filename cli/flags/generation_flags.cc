@@ -51,34 +51,28 @@ void GenerationFlags::AddTo(CLI::App& app) {
   app.add_option("--label", label_, "text that the router's and workers' logs repeat");
   app.add_option("--cache-salt", cache_salt_, "share cached prefixes with requests of the same salt only");
   app.add_option("--timeout", timeout_, "give up after this long, e.g. 30s (default: never)");
-  const std::string group = "Sampling (default: the model's generation_config)";
-  AddNumber(app, "--temperature", &temperature_, ">= 0; 0 is greedy")->group(group);
-  AddWholeNumber(app, "--top-k", &top_k_, ">= 0; 0 keeps all", 0, INT32_MAX)->group(group);
-  AddNumber(app, "--top-p", &top_p_, "in (0, 1]")->group(group);
-  AddNumber(app, "--min-p", &min_p_, "in [0, 1]")->group(group);
-  AddNumber(app, "--repetition-penalty", &repetition_penalty_, "> 0; over prompt and output")->group(group);
-  AddNumber(app, "--presence-penalty", &presence_penalty_, "in [-2, 2]; over the output")->group(group);
-  AddNumber(app, "--frequency-penalty", &frequency_penalty_, "in [-2, 2]; over the output")->group(group);
+  const std::string before = app.option_defaults()->get_group();
+  app.option_defaults()->group("Sampling (default: the model's generation_config)");
+  AddNumber(app, "--temperature", &temperature_, ">= 0; 0 is greedy");
+  AddWholeNumber(app, "--top-k", &top_k_, ">= 0; 0 keeps all", 0, INT32_MAX);
+  AddNumber(app, "--top-p", &top_p_, "in (0, 1]");
+  AddNumber(app, "--min-p", &min_p_, "in [0, 1]");
+  AddNumber(app, "--repetition-penalty", &repetition_penalty_, "> 0; over prompt and output");
+  AddNumber(app, "--presence-penalty", &presence_penalty_, "in [-2, 2]; over the output");
+  AddNumber(app, "--frequency-penalty", &frequency_penalty_, "in [-2, 2]; over the output");
   app.add_option("--logit-bias", logit_bias_, "TOKEN_ID=BIAS, comma-separated or repeated")
       ->delimiter(',')
-      ->allow_extra_args(false)
-      ->group(group);
-  AddWholeNumber(app, "--seed", &seed_, "the same seed gives the same answer", 0, UINT64_MAX)->group(group);
-  AddWholeNumber(app, "--max-tokens", &max_tokens_, "end the answer after this many tokens", 0, UINT32_MAX)
-      ->group(group);
-  AddWholeNumber(app, "--min-tokens", &min_tokens_, "do not end the answer before this many tokens", 0, UINT32_MAX)
-      ->group(group);
-  app.add_option("--stop", stop_, "end the answer before this text; may be repeated")
-      ->allow_extra_args(false)
-      ->group(group);
-  AddTokenIds(app, "--stop-token-ids", &stop_token_ids_, "end the answer after one of these tokens; comma-separated")
-      ->group(group);
-  AddSwitch(app, "ignore-eos", &ignore_eos_, "go on after the model's end tokens")->group(group);
-  AddSwitch(app, "skip-special-tokens", &skip_special_tokens_, "leave special tokens out of the text (the default)")
-      ->group(group);
+      ->allow_extra_args(false);
+  AddWholeNumber(app, "--seed", &seed_, "the same seed gives the same answer", 0, UINT64_MAX);
+  AddWholeNumber(app, "--max-tokens", &max_tokens_, "end the answer after this many tokens", 0, UINT32_MAX);
+  AddWholeNumber(app, "--min-tokens", &min_tokens_, "do not end the answer before this many tokens", 0, UINT32_MAX);
+  app.add_option("--stop", stop_, "end the answer before this text; may be repeated")->allow_extra_args(false);
+  AddTokenIds(app, "--stop-token-ids", &stop_token_ids_, "end the answer after one of these tokens; comma-separated");
+  AddSwitch(app, "ignore-eos", &ignore_eos_, "go on after the model's end tokens");
+  AddSwitch(app, "skip-special-tokens", &skip_special_tokens_, "leave special tokens out of the text (the default)");
   AddWholeNumber(app, "--logprobs", &logprobs_, "report the logprobs of each token and of this many most likely tokens",
-                 0, UINT32_MAX)
-      ->group(group);
+                 0, UINT32_MAX);
+  app.option_defaults()->group(before);
 }
 
 absl::Status GenerationFlags::Fill(v1::GenerateRequest& request) const {

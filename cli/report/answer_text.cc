@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/report/answer_text.h"
 
+#include <google/protobuf/util/json_util.h>
+
 #include <iterator>
 #include <vector>
 
@@ -82,6 +84,17 @@ std::string LogprobLines(const v1::Chunk& chunk) {
     lines += '\n';
   }
   return lines;
+}
+
+std::string ToJsonLine(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;
+  std::string json;
+  // The conversion fails only for well-known types that have no JSON form. The API has no such fields.
+  (void)google::protobuf::util::MessageToJsonString(message, &json, options);
+  std::string storage;
+  return std::string(RepairUtf8(json, storage));
 }
 
 }  // namespace baton

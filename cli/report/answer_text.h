@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Describes an answer to people: the summary line and the logprobs.
+// Formats the router's answers, for people and for programs.
 #pragma once
+
+#include <google/protobuf/message.h>
 
 #include <string>
 
@@ -14,6 +16,11 @@ std::string SummaryLine(const v1::Finish& finish);
 
 // Returns one line per token of `chunk`: output index, token, logprob, and the most likely tokens with theirs.
 std::string LogprobLines(const v1::Chunk& chunk);
+
+// Returns an answer of the router as one line of JSON without its newline, in valid UTF-8. Fields have their names in
+// the proto. Fields with default values are included, such as an output_index of 0. As in protobuf's JSON, 64-bit
+// integers are strings and bytes are base64.
+std::string ToJsonLine(const google::protobuf::Message& message);
 
 // Returns, for instance, "1 request" or "2 requests".
 std::string Count(uint64_t count, const std::string& noun);

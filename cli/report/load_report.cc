@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/report/load_report.h"
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -35,6 +37,24 @@ std::string ErrorLine(const std::string& code, const LoadErrors& errors) {
 }
 
 }  // namespace
+
+double Percentile(const std::vector<double>& sorted, double q) {
+  const double rank = q * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(std::floor(rank));
+  const size_t above = std::min(below + 1, sorted.size() - 1);
+  return std::lerp(sorted[below], sorted[above], rank - static_cast<double>(below));
+}
+
+LatencySummary Summarize(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  return {.count = values.size(),
+          .mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()),
+          .p50 = Percentile(values, 0.50),
+          .p95 = Percentile(values, 0.95),
+          .p99 = Percentile(values, 0.99),
+          .max = values.back()};
+}
 
 LoadReport MakeReport(const LoadResult& result) {
   LoadReport report;

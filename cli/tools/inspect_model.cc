@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 
-#include "cli/tools/load_assets.h"
 #include "common/status_macros.h"
 #include "engine/formats/checkpoint.h"
 #include "engine/formats/gguf_model.h"
@@ -13,6 +12,11 @@
 #include "engine/kv/layout.h"
 
 namespace baton {
+
+absl::StatusOr<std::shared_ptr<const ModelAssets>> LoadModelAssets(const std::filesystem::path& model) {
+  BATON_ASSIGN_OR_RETURN(const AssetFiles files, LoadTextAssets(model));
+  return ModelAssets::Build(AssetsFingerprint(files), files);
+}
 
 absl::StatusOr<ModelReport> InspectModel(const std::filesystem::path& path) {
   BATON_ASSIGN_OR_RETURN(const Checkpoint checkpoint, Checkpoint::Open(path));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Describes a model and the memory for serving the model, without loading weights.
+// Reads a model without its weights: its texts, its description, and the memory for serving the model.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,8 +13,13 @@
 #include "absl/status/statusor.h"
 #include "engine/model/config.h"
 #include "engine/types.h"
+#include "text/assets/model_assets.h"
 
 namespace baton {
+
+// Loads a model's texts: tokenizer, chat template, sampling defaults. `model` is a folder or a GGUF file that workers
+// take.
+absl::StatusOr<std::shared_ptr<const ModelAssets>> LoadModelAssets(const std::filesystem::path& model);
 
 struct TypeReport {
   std::string type;       // in the format's spelling

@@ -4,12 +4,36 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <span>
+#include <string_view>
 
 #include "absl/status/statusor.h"
-#include "cli/tools/presets.h"
+#include "engine/formats/rope_factors.h"
 #include "engine/types.h"
 
 namespace baton {
+
+// The shape of a model of the Llama family.
+struct ModelPreset {
+  std::string_view name;
+  int hidden_size;
+  int layers;
+  int heads;
+  int kv_heads;
+  int head_dim;
+  int ffn_size;
+  int vocab_size;
+  int max_positions;
+  bool tied_embeddings;
+  double rope_theta;
+  std::optional<Llama3Scaling> rope_scaling;
+};
+
+// Known shapes.
+std::span<const ModelPreset> ModelPresets();
+// Returns null when no preset has that name.
+const ModelPreset* FindModelPreset(std::string_view name);
 
 enum class ModelFormat : uint8_t { kSafetensors, kGguf };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/formats/gguf_fields.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "common/strings.h"
 
@@ -19,14 +19,21 @@ T Take(std::span<const std::byte>& bytes) {
   return value;
 }
 
-std::string_view TakeString(std::span<const std::byte>& bytes) {
+// Each function below takes a value of `type` from the front of `bytes`. Returns nullopt when `type` is another type.
+
+std::optional<bool> TakeBool(GgufType type, std::span<const std::byte>& bytes) {
+  return type == GgufType::kBool ? std::optional(Take<uint8_t>(bytes) != 0) : std::nullopt;
+}
+
+std::optional<std::string_view> TakeString(GgufType type, std::span<const std::byte>& bytes) {
+  if (type != GgufType::kString) return std::nullopt;
   const auto length = Take<uint64_t>(bytes);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), length);
   bytes = bytes.subspan(length);
   return text;
 }
 
-// Returns nullopt when the type is not an integer type or the value exceeds INT64_MAX.
+// Returns nullopt also when the value exceeds INT64_MAX.
 std::optional<int64_t> TakeInt(GgufType type, std::span<const std::byte>& bytes) {
   switch (type) {
     case GgufType::kUint8: return Take<uint8_t>(bytes);
@@ -51,16 +58,27 @@ std::optional<double> TakeNumber(GgufType type, std::span<const std::byte>& byte
   return number ? std::optional(static_cast<double>(*number)) : std::nullopt;
 }
 
-struct Array {
-  GgufType type;
-  uint64_t count;
-  std::span<const std::byte> elements;
-};
+std::optional<float> TakeFiniteFloat(GgufType type, std::span<const std::byte>& bytes) {
+  if (type != GgufType::kFloat32) return std::nullopt;
+  const auto number = Take<float>(bytes);
+  return std::isfinite(number) ? std::optional(number) : std::nullopt;
+}
 
-Array ReadArray(std::span<const std::byte> bytes) {
-  const auto type = static_cast<GgufType>(Take<uint32_t>(bytes));
+// Takes an array, whose elements `TakeElement` takes.
+template <auto TakeElement>
+auto TakeArray(GgufType type, std::span<const std::byte>& bytes) {
+  using Elements = std::vector<typename decltype(TakeElement(type, bytes))::value_type>;
+  std::optional<Elements> elements;
+  if (type != GgufType::kArray) return elements;
+  const auto element_type = static_cast<GgufType>(Take<uint32_t>(bytes));
   const auto count = Take<uint64_t>(bytes);
-  return {type, count, bytes};
+  elements.emplace().reserve(count);
+  while (elements->size() < count) {
+    const auto element = TakeElement(element_type, bytes);
+    if (!element) return std::optional<Elements>();
+    elements->push_back(*element);
+  }
+  return elements;
 }
 
 }  // namespace
@@ -79,101 +97,57 @@ GgufFields& GgufFields::Required(std::string_view key) {
   return *this;
 }
 
-GgufFields& GgufFields::Int(std::string_view key, int64_t min, int64_t max, int64_t& value) {
+template <typename T, typename Take>
+GgufFields& GgufFields::Read(std::string_view key, std::string_view expected, Take take, T& value) {
   const GgufValue* found = Find(key);
   if (found == nullptr) return *this;
   std::span<const std::byte> bytes = found->bytes;
-  const std::optional<int64_t> number = TakeInt(found->type, bytes);
+  if (std::optional<T> taken = take(found->type, bytes)) {
+    value = *std::move(taken);
+  } else {
+    Expected(key, expected);
+  }
+  return *this;
+}
+
+template <typename T, typename Take>
+GgufFields& GgufFields::ReadInRange(std::string_view key, std::string_view kind, T min, T max, Take take, T& value) {
+  const GgufValue* found = Find(key);
+  if (found == nullptr) return *this;
+  std::span<const std::byte> bytes = found->bytes;
+  const std::optional<T> number = take(found->type, bytes);
   if (number && *number >= min && *number <= max) {
     value = *number;
   } else {
-    Expected(key, Concat("an integer from ", min, " to ", max, number ? Concat(", got ", *number) : ""));
+    Expected(key, Concat(kind, " from ", min, " to ", max, number ? Concat(", got ", *number) : ""));
   }
   return *this;
+}
+
+GgufFields& GgufFields::Int(std::string_view key, int64_t min, int64_t max, int64_t& value) {
+  return ReadInRange(key, "an integer", min, max, TakeInt, value);
 }
 
 GgufFields& GgufFields::Number(std::string_view key, double min, double max, double& value) {
-  const GgufValue* found = Find(key);
-  if (found == nullptr) return *this;
-  std::span<const std::byte> bytes = found->bytes;
-  const std::optional<double> number = TakeNumber(found->type, bytes);
-  if (number && *number >= min && *number <= max) {
-    value = *number;
-  } else {
-    Expected(key, Concat("a number from ", min, " to ", max, number ? Concat(", got ", *number) : ""));
-  }
-  return *this;
+  return ReadInRange(key, "a number", min, max, TakeNumber, value);
 }
 
-GgufFields& GgufFields::Bool(std::string_view key, bool& value) {
-  const GgufValue* found = Find(key);
-  if (found == nullptr) return *this;
-  if (found->type == GgufType::kBool) {
-    value = found->bytes.front() != std::byte{0};
-  } else {
-    Expected(key, "a bool");
-  }
-  return *this;
-}
+GgufFields& GgufFields::Bool(std::string_view key, bool& value) { return Read(key, "a bool", TakeBool, value); }
 
 GgufFields& GgufFields::String(std::string_view key, std::string_view& value) {
-  const GgufValue* found = Find(key);
-  if (found == nullptr) return *this;
-  if (found->type == GgufType::kString) {
-    std::span<const std::byte> bytes = found->bytes;
-    value = TakeString(bytes);
-  } else {
-    Expected(key, "a string");
-  }
-  return *this;
+  return Read(key, "a string", TakeString, value);
 }
 
 GgufFields& GgufFields::Strings(std::string_view key, std::vector<std::string_view>& values) {
-  const GgufValue* found = Find(key);
-  if (found == nullptr) return *this;
-  if (found->type == GgufType::kArray) {
-    Array array = ReadArray(found->bytes);
-    if (array.type == GgufType::kString) {
-      values.clear();
-      values.reserve(array.count);
-      for (uint64_t i = 0; i < array.count; ++i) values.push_back(TakeString(array.elements));
-      return *this;
-    }
-  }
-  Expected(key, "an array of strings");
-  return *this;
+  return Read(key, "an array of strings", TakeArray<TakeString>, values);
 }
 
 GgufFields& GgufFields::Ints(std::string_view key, std::vector<int64_t>& values) {
-  const GgufValue* found = Find(key);
-  if (found == nullptr) return *this;
-  if (found->type == GgufType::kArray) {
-    Array array = ReadArray(found->bytes);
-    values.clear();
-    while (values.size() < array.count) {
-      const std::optional<int64_t> number = TakeInt(array.type, array.elements);
-      if (!number) break;
-      values.push_back(*number);
-    }
-    if (values.size() == array.count) return *this;
-  }
-  Expected(key, "an array of integers");
-  return *this;
+  return Read(key, "an array of integers", TakeArray<TakeInt>, values);
 }
 
 GgufFields& GgufFields::Floats(std::string_view key, std::vector<float>& values) {
-  const GgufValue* found = Find(key);
-  if (found == nullptr) return *this;
-  if (found->type == GgufType::kArray) {
-    const Array array = ReadArray(found->bytes);
-    if (array.type == GgufType::kFloat32) {
-      values.resize(array.count);
-      std::memcpy(values.data(), array.elements.data(), array.count * sizeof(float));
-      if (std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); })) return *this;
-    }
-  }
-  Expected(key, "an array of finite float32 numbers");
-  return *this;
+  return Read(key, "an array of finite float32 numbers", TakeArray<TakeFiniteFloat>, values);
 }
 
 }  // namespace baton

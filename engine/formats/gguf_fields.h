@@ -36,6 +36,11 @@ class GgufFields {
 
  private:
   const GgufValue* Find(std::string_view key) const;
+  // Set `value` to what `take` takes from the field; nullopt is an error.
+  template <typename T, typename Take>
+  GgufFields& Read(std::string_view key, std::string_view expected, Take take, T& value);
+  template <typename T, typename Take>
+  GgufFields& ReadInRange(std::string_view key, std::string_view kind, T min, T max, Take take, T& value);
 
   const GgufMetadata& metadata_;
   const std::string origin_;

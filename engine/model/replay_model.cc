@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "common/split_mix.h"
 #include "common/status_macros.h"
 #include "common/steady_time.h"
 #include "common/strings.h"
@@ -20,13 +21,6 @@ namespace {
 using Mark = uint64_t;  // see replay_model.h
 constexpr Mark kStart = 0x62a70ull;
 
-// SplitMix64's finalizer (Vigna, 2015).
-uint64_t Mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-  return x ^ (x >> 31);
-}
-
 // State of a sequence after a token: the last token's mark and a hash of all marks with their positions.
 struct State {
   Mark last = kStart;
@@ -34,14 +28,14 @@ struct State {
 
   void AddMark(Mark mark, int position) {
     last = mark;
-    hash += Mix(mark ^ static_cast<uint64_t>(position));
+    hash += SplitMix(mark ^ static_cast<uint64_t>(position));
   }
   void AddToken(TokenId token, int position) {
-    AddMark(Mix(last + 0x9e3779b97f4a7c15ull * (static_cast<uint64_t>(token) + 1)), position);
+    AddMark(SplitMix(last + kSplitMixStep * (static_cast<uint64_t>(token) + 1)), position);
   }
   // Returns a token from the middle of the vocabulary, because special tokens are at its ends.
   TokenId Next(int vocab_size) const {
-    return static_cast<TokenId>(Mix(hash) % static_cast<uint64_t>(std::max(vocab_size / 2, 1))) + vocab_size / 4;
+    return static_cast<TokenId>(SplitMix(hash) % static_cast<uint64_t>(std::max(vocab_size / 2, 1))) + vocab_size / 4;
   }
 };
 

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kvtransfer/handoff/messages.h"
 
+#include "common/split_mix.h"
 #include "common/strings.h"
 
 namespace baton::handoff {
 namespace {
 
-// The finalizer of splitmix64 (Steele, Lea, Flood 2014): every input bit reaches every output bit.
-uint64_t Mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
+uint64_t Mix(uint64_t x) { return SplitMix(x + kSplitMixStep); }
 
 }  // namespace
 

@@ -21,11 +21,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/event_fd.h"
 #include "common/mutex.h"
 #include "kvtransfer/timing/liveness.h"
 #include "kvtransfer/timing/task_queue.h"
 #include "kvtransfer/transport.h"
-#include "kvtransfer/ucx/event_fd.h"
 #include "kvtransfer/ucx/introduction.h"
 #include "kvtransfer/ucx/network.h"
 #include "kvtransfer/ucx/poller.h"

@@ -179,8 +179,9 @@ struct Generation {  // {% generation %}: marks the model's text for training; n
 enum class LoopControl { kBreak, kContinue };
 
 struct Statement {
+  using Node = std::variant<Text, Output, If, For, Set, SetBlock, MacroDefinition, Generation, LoopControl>;
   int line = 0;
-  std::variant<Text, Output, If, For, Set, SetBlock, MacroDefinition, Generation, LoopControl> node;
+  Node node;
 };
 
 struct Template {

@@ -17,32 +17,38 @@ namespace baton::jinja {
 // Bounds the recursion over a tree. A chain such as a + b + c + ... is deep without brackets.
 inline constexpr int kMaxExpressionDepth = 200;
 
-// Depth of the deepest operand; 0 for an absent operand.
+// Depth of the deepest expression in a part of a node: 0 for an absent expression, and for a name or an operator.
+template <typename Other>
+int DepthOf(const Other& /*part*/) {
+  return 0;
+}
+
 inline int DepthOf(const ExprPtr& expr) { return expr == nullptr ? 0 : expr->depth; }
 
-inline int DepthOf(const std::vector<ExprPtr>& exprs) {
+template <typename First>
+int DepthOf(const std::pair<First, ExprPtr>& pair) {
+  return std::max(DepthOf(pair.first), DepthOf(pair.second));
+}
+
+template <typename Part>
+int DepthOf(const std::vector<Part>& parts) {
   int depth = 0;
-  for (const ExprPtr& expr : exprs) depth = std::max(depth, DepthOf(expr));
+  for (const Part& part : parts) depth = std::max(depth, DepthOf(part));
   return depth;
 }
 
 inline int DepthOf(const ArgumentExprs& arguments) {
-  int depth = DepthOf(arguments.positional);
-  for (const auto& [name, value] : arguments.named) depth = std::max(depth, DepthOf(value));
-  return depth;
+  return std::max(DepthOf(arguments.positional), DepthOf(arguments.named));
 }
 
-// Returns an expression whose deepest operand has depth `depth_below`. INVALID_ARGUMENT when the tree becomes too deep.
-template <typename Node>
-absl::StatusOr<ExprPtr> MakeExpr(int line, int depth_below, Node node) {
-  if (depth_below >= kMaxExpressionDepth) {
+// Returns the expression Node{parts...}. INVALID_ARGUMENT when the tree becomes too deep.
+template <typename Node, typename... Parts>
+absl::StatusOr<ExprPtr> MakeExpr(int line, Parts... parts) {
+  const int depth = 1 + std::max({DepthOf(parts)...});
+  if (depth > kMaxExpressionDepth) {
     return SyntaxError(line, Concat("expected an expression of at most ", kMaxExpressionDepth, " levels"));
   }
-  auto expr = std::make_unique<Expr>();
-  expr->line = line;
-  expr->depth = depth_below + 1;
-  expr->node = std::move(node);
-  return expr;
+  return std::make_unique<Expr>(Expr{.line = line, .depth = depth, .node = Node{std::move(parts)...}});
 }
 
 }  // namespace baton::jinja

@@ -31,12 +31,8 @@ std::string Describe(const Token& token) {
   }
 }
 
-template <typename Node>
-void AddTo(Block& block, int line, Node node) {
-  auto statement = std::make_unique<Statement>();
-  statement->line = line;
-  statement->node = std::move(node);
-  block.push_back(std::move(statement));
+void AddTo(Block& block, int line, Statement::Node node) {
+  block.push_back(std::make_unique<Statement>(Statement{.line = line, .node = std::move(node)}));
 }
 
 }  // namespace
@@ -123,7 +119,9 @@ absl::StatusOr<Block> Parser::ParseBlock(std::initializer_list<std::string_view>
       for (const std::string_view end : ends) {
         if (AtName(end)) return block;
       }
-      BATON_RETURN_IF_ERROR(ParseStatement(block));
+      const int name_line = Peek().line;
+      BATON_ASSIGN_OR_RETURN(Statement::Node statement, ParseStatement());
+      AddTo(block, name_line, std::move(statement));
     }
   }
   if (ends.size() > 0) return Unexpected(Concat("'{% ", *(ends.end() - 1), " %}'"));
@@ -138,37 +136,36 @@ absl::StatusOr<Block> Parser::ParseBody(std::string_view end) {
   return body;
 }
 
-absl::Status Parser::ParseStatement(Block& block) {
-  const int line = Peek().line;
-  BATON_ASSIGN_OR_RETURN(const std::string name, TakeAnyName("a statement"));
-  if (name == "if") {
-    BATON_ASSIGN_OR_RETURN(If statement, ParseIf());
-    AddTo(block, line, std::move(statement));
-  } else if (name == "for") {
-    BATON_ASSIGN_OR_RETURN(For statement, ParseFor());
-    AddTo(block, line, std::move(statement));
-  } else if (name == "set") {
-    return ParseSet(line, block);
-  } else if (name == "macro") {
-    BATON_ASSIGN_OR_RETURN(MacroDefinition statement, ParseMacro());
-    AddTo(block, line, std::move(statement));
-  } else if (name == "generation") {
-    BATON_ASSIGN_OR_RETURN(Block body, ParseBody("endgeneration"));
-    AddTo(block, line, Generation{std::move(body)});
-  } else if (name == "break" || name == "continue") {
-    if (loops_ == 0) return SyntaxError(line, Concat("'", name, "' outside of a loop"));
-    AddTo(block, line, name == "break" ? LoopControl::kBreak : LoopControl::kContinue);
-    return Expect(TokenKind::kBlockEnd, "'%}'");
-  } else if (std::find(kUnsupportedStatements.begin(), kUnsupportedStatements.end(), name) !=
-             kUnsupportedStatements.end()) {
-    return Unsupported(line, Concat("the statement '", name, "'"));
-  } else {
-    return SyntaxError(line, Concat("unknown statement '", name, "'"));
-  }
-  return absl::OkStatus();
+absl::StatusOr<Block> Parser::ParseElse(std::string_view end) {
+  if (TakeName("else")) return ParseBody(end);
+  Take();
+  BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockEnd, "'%}'"));
+  return Block();
 }
 
-absl::StatusOr<If> Parser::ParseIf() {
+absl::StatusOr<Statement::Node> Parser::ParseStatement() {
+  const int line = Peek().line;
+  BATON_ASSIGN_OR_RETURN(const std::string name, TakeAnyName("a statement"));
+  if (name == "if") return ParseIf();
+  if (name == "for") return ParseFor();
+  if (name == "set") return ParseSet();
+  if (name == "macro") return ParseMacro();
+  if (name == "generation") {
+    BATON_ASSIGN_OR_RETURN(Block body, ParseBody("endgeneration"));
+    return Generation{std::move(body)};
+  }
+  if (name == "break" || name == "continue") {
+    if (loops_ == 0) return SyntaxError(line, Concat("'", name, "' outside of a loop"));
+    BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockEnd, "'%}'"));
+    return name == "break" ? LoopControl::kBreak : LoopControl::kContinue;
+  }
+  if (std::find(kUnsupportedStatements.begin(), kUnsupportedStatements.end(), name) != kUnsupportedStatements.end()) {
+    return Unsupported(line, Concat("the statement '", name, "'"));
+  }
+  return SyntaxError(line, Concat("unknown statement '", name, "'"));
+}
+
+absl::StatusOr<Statement::Node> Parser::ParseIf() {
   If statement;
   while (true) {
     BATON_ASSIGN_OR_RETURN(ExprPtr condition, ParseTupleOrExpression(/*with_conditional=*/false));
@@ -177,17 +174,11 @@ absl::StatusOr<If> Parser::ParseIf() {
     statement.branches.emplace_back(std::move(condition), std::move(body));
     if (!TakeName("elif")) break;
   }
-  if (AtName("else")) {
-    Take();
-    BATON_ASSIGN_OR_RETURN(statement.otherwise, ParseBody("endif"));
-    return statement;
-  }
-  Take();
-  BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockEnd, "'%}'"));
+  BATON_ASSIGN_OR_RETURN(statement.otherwise, ParseElse("endif"));
   return statement;
 }
 
-absl::StatusOr<For> Parser::ParseFor() {
+absl::StatusOr<Statement::Node> Parser::ParseFor() {
   For statement;
   // Targets: "a", "a, b" or "(a, b)".
   const bool in_parentheses = TakeOperator("(");
@@ -213,12 +204,7 @@ absl::StatusOr<For> Parser::ParseFor() {
   LeaveScope(statement.targets);
   BATON_RETURN_IF_ERROR(body.status());
   statement.body = *std::move(body);
-  if (TakeName("else")) {
-    BATON_ASSIGN_OR_RETURN(statement.otherwise, ParseBody("endfor"));
-    return statement;
-  }
-  Take();
-  BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockEnd, "'%}'"));
+  BATON_ASSIGN_OR_RETURN(statement.otherwise, ParseElse("endfor"));
   return statement;
 }
 
@@ -231,7 +217,7 @@ absl::StatusOr<Target> Parser::ParseTarget() {
   return target;
 }
 
-absl::Status Parser::ParseSet(int line, Block& block) {
+absl::StatusOr<Statement::Node> Parser::ParseSet() {
   Set statement;
   do {
     if (AtOperator("=")) break;
@@ -242,16 +228,14 @@ absl::Status Parser::ParseSet(int line, Block& block) {
   if (TakeOperator("=")) {
     if (statement.targets.empty()) return Unexpected("a variable");
     BATON_ASSIGN_OR_RETURN(statement.value, ParseTupleOrExpression());
-    AddTo(block, line, std::move(statement));
-    return Expect(TokenKind::kBlockEnd, "'%}'");
+    BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockEnd, "'%}'"));
+    return statement;
   }
   if (statement.unpacks) return Unexpected("'='");
-  BATON_ASSIGN_OR_RETURN(SetBlock set_block, ParseSetBlock(std::move(statement.targets[0])));
-  AddTo(block, line, std::move(set_block));
-  return absl::OkStatus();
+  return ParseSetBlock(std::move(statement.targets[0]));
 }
 
-absl::StatusOr<SetBlock> Parser::ParseSetBlock(Target target) {
+absl::StatusOr<Statement::Node> Parser::ParseSetBlock(Target target) {
   SetBlock statement{.target = std::move(target), .body = {}, .filters = {}};
   while (TakeOperator("|")) {
     BATON_ASSIGN_OR_RETURN(ApplyFilter filter, ParseFilter());
@@ -261,7 +245,7 @@ absl::StatusOr<SetBlock> Parser::ParseSetBlock(Target target) {
   return statement;
 }
 
-absl::StatusOr<MacroDefinition> Parser::ParseMacro() {
+absl::StatusOr<Statement::Node> Parser::ParseMacro() {
   MacroDefinition macro;
   BATON_ASSIGN_OR_RETURN(macro.name, TakeAnyName("a macro's name"));
   macro_names_.insert(macro.name);

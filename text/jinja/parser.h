@@ -67,18 +67,23 @@ class Parser {
   absl::StatusOr<Block> ParseBlock(std::initializer_list<std::string_view> ends);
   // Parses the end of the current tag, a block, and the tag `end`.
   absl::StatusOr<Block> ParseBody(std::string_view end);
-  absl::Status ParseStatement(Block& block);
-  absl::StatusOr<If> ParseIf();
-  absl::StatusOr<For> ParseFor();
-  absl::Status ParseSet(int line, Block& block);
-  absl::StatusOr<SetBlock> ParseSetBlock(Target target);
-  absl::StatusOr<MacroDefinition> ParseMacro();
+  // Parses `else` with its block, if there is one, and the tag `end`.
+  absl::StatusOr<Block> ParseElse(std::string_view end);
+  absl::StatusOr<Statement::Node> ParseStatement();
+  absl::StatusOr<Statement::Node> ParseIf();
+  absl::StatusOr<Statement::Node> ParseFor();
+  absl::StatusOr<Statement::Node> ParseSet();
+  absl::StatusOr<Statement::Node> ParseSetBlock(Target target);
+  absl::StatusOr<Statement::Node> ParseMacro();
   absl::StatusOr<Target> ParseTarget();
 
   absl::StatusOr<ExprPtr> ParseExpression(bool with_conditional = true);
   // Accepts a tuple without parentheses: "a, b".
   absl::StatusOr<ExprPtr> ParseTupleOrExpression(bool with_conditional = true);
   absl::StatusOr<ExprPtr> ParseConditional();
+  // Parses operands with left-associative operators between them.
+  absl::StatusOr<ExprPtr> ParseLeft(std::initializer_list<std::pair<std::string_view, BinaryOp>> operators,
+                                    absl::StatusOr<ExprPtr> (Parser::*parse_operand)());
   absl::StatusOr<ExprPtr> ParseOr();
   absl::StatusOr<ExprPtr> ParseAnd();
   absl::StatusOr<ExprPtr> ParseNot();
@@ -87,7 +92,8 @@ class Parser {
   absl::StatusOr<ExprPtr> ParseConcat();
   absl::StatusOr<ExprPtr> ParseProduct();
   absl::StatusOr<ExprPtr> ParsePower();
-  absl::StatusOr<ExprPtr> ParseUnary(bool with_filters = true);
+  absl::StatusOr<ExprPtr> ParseUnary() { return ParseUnary(/*with_filters=*/true); }
+  absl::StatusOr<ExprPtr> ParseUnary(bool with_filters);
   absl::StatusOr<ExprPtr> ParsePrimary();
   absl::StatusOr<ExprPtr> ParseNameOrConstant();
   absl::StatusOr<ExprPtr> ParseParentheses();
@@ -100,7 +106,7 @@ class Parser {
   absl::StatusOr<ExprPtr> ParseSliceFrom(int line, ExprPtr object, ExprPtr start);
   absl::StatusOr<ExprPtr> ParseCall(ExprPtr callee);
   absl::StatusOr<ArgumentExprs> ParseArguments();
-  absl::StatusOr<ApplyFilter> ParseFilter();
+  absl::StatusOr<ApplyFilter> ParseFilter();  // without input
   absl::StatusOr<ExprPtr> ParseTest(ExprPtr input);
   absl::Status CheckCallee(int line, const Expr& callee) const;
   // Checks the names in map('upper') and select('odd').

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parses operators, from the lowest precedence (if-else, or) to the highest (unary signs).
-#include <algorithm>
 #include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/status_macros.h"
 #include "text/jinja/make_expr.h"
@@ -13,23 +13,24 @@
 namespace baton::jinja {
 namespace {
 
-std::optional<BinaryOp> FindOp(std::initializer_list<std::pair<std::string_view, BinaryOp>> ops, const Token& token) {
-  if (token.kind != TokenKind::kOperator) return std::nullopt;
-  for (const auto& [spelling, op] : ops) {
+template <typename Op>
+std::optional<Op> FindOp(std::initializer_list<std::pair<std::string_view, Op>> operators, const Token& token) {
+  if (token.kind != TokenKind::kOperator && token.kind != TokenKind::kName) return std::nullopt;
+  for (const auto& [spelling, op] : operators) {
     if (token.text == spelling) return op;
   }
   return std::nullopt;
 }
 
 std::optional<CompareOp> FindCompareOp(const Token& token) {
-  if (token.kind != TokenKind::kOperator) return std::nullopt;
-  if (token.text == "==") return CompareOp::kEqual;
-  if (token.text == "!=") return CompareOp::kNotEqual;
-  if (token.text == "<") return CompareOp::kLess;
-  if (token.text == "<=") return CompareOp::kLessOrEqual;
-  if (token.text == ">") return CompareOp::kGreater;
-  if (token.text == ">=") return CompareOp::kGreaterOrEqual;
-  return std::nullopt;
+  return FindOp<CompareOp>({{"==", CompareOp::kEqual},
+                            {"!=", CompareOp::kNotEqual},
+                            {"<", CompareOp::kLess},
+                            {"<=", CompareOp::kLessOrEqual},
+                            {">", CompareOp::kGreater},
+                            {">=", CompareOp::kGreaterOrEqual},
+                            {"in", CompareOp::kIn}},
+                           token);
 }
 
 }  // namespace
@@ -44,17 +45,16 @@ absl::StatusOr<ExprPtr> Parser::ParseTupleOrExpression(bool with_conditional) {
   const int line = Peek().line;
   BATON_ASSIGN_OR_RETURN(ExprPtr first, ParseExpression(with_conditional));
   if (!AtOperator(",")) return first;
-  ListDisplay tuple{.items = {}, .is_tuple = true};
-  tuple.items.push_back(std::move(first));
+  std::vector<ExprPtr> items;
+  items.push_back(std::move(first));
   while (TakeOperator(",")) {
     const bool at_end =
         Peek().kind == TokenKind::kVariableEnd || Peek().kind == TokenKind::kBlockEnd || AtOperator(")");
     if (at_end) break;
     BATON_ASSIGN_OR_RETURN(ExprPtr item, ParseExpression(with_conditional));
-    tuple.items.push_back(std::move(item));
+    items.push_back(std::move(item));
   }
-  const int depth = DepthOf(tuple.items);
-  return MakeExpr(line, depth, std::move(tuple));
+  return MakeExpr<ListDisplay>(line, std::move(items), /*is_tuple=*/true);
 }
 
 absl::StatusOr<ExprPtr> Parser::ParseConditional() {
@@ -66,34 +66,27 @@ absl::StatusOr<ExprPtr> Parser::ParseConditional() {
     if (TakeName("else")) {
       BATON_ASSIGN_OR_RETURN(otherwise, ParseExpression());
     }
-    const int depth = std::max({DepthOf(condition), DepthOf(expr), DepthOf(otherwise)});
-    BATON_ASSIGN_OR_RETURN(
-        expr, MakeExpr(line, depth, Conditional{std::move(condition), std::move(expr), std::move(otherwise)}));
+    BATON_ASSIGN_OR_RETURN(expr,
+                           MakeExpr<Conditional>(line, std::move(condition), std::move(expr), std::move(otherwise)));
   }
   return expr;
 }
 
-absl::StatusOr<ExprPtr> Parser::ParseOr() {
+absl::StatusOr<ExprPtr> Parser::ParseLeft(std::initializer_list<std::pair<std::string_view, BinaryOp>> operators,
+                                          absl::StatusOr<ExprPtr> (Parser::*parse_operand)()) {
   const int line = Peek().line;
-  BATON_ASSIGN_OR_RETURN(ExprPtr left, ParseAnd());
-  while (TakeName("or")) {
-    BATON_ASSIGN_OR_RETURN(ExprPtr right, ParseAnd());
-    const int depth = std::max(DepthOf(left), DepthOf(right));
-    BATON_ASSIGN_OR_RETURN(left, MakeExpr(line, depth, Binary{BinaryOp::kOr, std::move(left), std::move(right)}));
+  BATON_ASSIGN_OR_RETURN(ExprPtr left, (this->*parse_operand)());
+  while (const auto op = FindOp(operators, Peek())) {
+    Take();
+    BATON_ASSIGN_OR_RETURN(ExprPtr right, (this->*parse_operand)());
+    BATON_ASSIGN_OR_RETURN(left, MakeExpr<Binary>(line, *op, std::move(left), std::move(right)));
   }
   return left;
 }
 
-absl::StatusOr<ExprPtr> Parser::ParseAnd() {
-  const int line = Peek().line;
-  BATON_ASSIGN_OR_RETURN(ExprPtr left, ParseNot());
-  while (TakeName("and")) {
-    BATON_ASSIGN_OR_RETURN(ExprPtr right, ParseNot());
-    const int depth = std::max(DepthOf(left), DepthOf(right));
-    BATON_ASSIGN_OR_RETURN(left, MakeExpr(line, depth, Binary{BinaryOp::kAnd, std::move(left), std::move(right)}));
-  }
-  return left;
-}
+absl::StatusOr<ExprPtr> Parser::ParseOr() { return ParseLeft({{"or", BinaryOp::kOr}}, &Parser::ParseAnd); }
+
+absl::StatusOr<ExprPtr> Parser::ParseAnd() { return ParseLeft({{"and", BinaryOp::kAnd}}, &Parser::ParseNot); }
 
 absl::StatusOr<ExprPtr> Parser::ParseNot() {
   if (!AtName("not")) return ParseCompare();
@@ -101,18 +94,15 @@ absl::StatusOr<ExprPtr> Parser::ParseNot() {
   BATON_RETURN_IF_ERROR(CheckNesting());
   const int line = Take().line;
   BATON_ASSIGN_OR_RETURN(ExprPtr operand, ParseNot());
-  const int depth = DepthOf(operand);
-  return MakeExpr(line, depth, Unary{UnaryOp::kNot, std::move(operand)});
+  return MakeExpr<Unary>(line, UnaryOp::kNot, std::move(operand));
 }
 
 absl::StatusOr<ExprPtr> Parser::ParseCompare() {
   const int line = Peek().line;
-  Compare compare;
-  BATON_ASSIGN_OR_RETURN(compare.first, ParseSum());
-  int depth = DepthOf(compare.first);
+  BATON_ASSIGN_OR_RETURN(ExprPtr first, ParseSum());
+  std::vector<std::pair<CompareOp, ExprPtr>> rest;
   while (true) {
     std::optional<CompareOp> op = FindCompareOp(Peek());
-    if (AtName("in")) op = CompareOp::kIn;
     if (AtName("not") && Peek(1).kind == TokenKind::kName && Peek(1).text == "in") {
       Take();
       op = CompareOp::kNotIn;
@@ -120,65 +110,37 @@ absl::StatusOr<ExprPtr> Parser::ParseCompare() {
     if (!op) break;
     Take();
     BATON_ASSIGN_OR_RETURN(ExprPtr right, ParseSum());
-    depth = std::max(depth, DepthOf(right));
-    compare.rest.emplace_back(*op, std::move(right));
+    rest.emplace_back(*op, std::move(right));
   }
-  if (compare.rest.empty()) return std::move(compare.first);
-  return MakeExpr(line, depth, std::move(compare));
+  if (rest.empty()) return first;
+  return MakeExpr<Compare>(line, std::move(first), std::move(rest));
 }
 
 absl::StatusOr<ExprPtr> Parser::ParseSum() {
-  const int line = Peek().line;
-  BATON_ASSIGN_OR_RETURN(ExprPtr left, ParseConcat());
-  while (const auto op = FindOp({{"+", BinaryOp::kAdd}, {"-", BinaryOp::kSubtract}}, Peek())) {
-    Take();
-    BATON_ASSIGN_OR_RETURN(ExprPtr right, ParseConcat());
-    const int depth = std::max(DepthOf(left), DepthOf(right));
-    BATON_ASSIGN_OR_RETURN(left, MakeExpr(line, depth, Binary{*op, std::move(left), std::move(right)}));
-  }
-  return left;
+  return ParseLeft({{"+", BinaryOp::kAdd}, {"-", BinaryOp::kSubtract}}, &Parser::ParseConcat);
 }
 
 absl::StatusOr<ExprPtr> Parser::ParseConcat() {
   const int line = Peek().line;
   BATON_ASSIGN_OR_RETURN(ExprPtr first, ParseProduct());
   if (!AtOperator("~")) return first;
-  Concatenation concat;
-  concat.parts.push_back(std::move(first));
+  std::vector<ExprPtr> parts;
+  parts.push_back(std::move(first));
   while (TakeOperator("~")) {
     BATON_ASSIGN_OR_RETURN(ExprPtr part, ParseProduct());
-    concat.parts.push_back(std::move(part));
+    parts.push_back(std::move(part));
   }
-  const int depth = DepthOf(concat.parts);
-  return MakeExpr(line, depth, std::move(concat));
+  return MakeExpr<Concatenation>(line, std::move(parts));
 }
 
 absl::StatusOr<ExprPtr> Parser::ParseProduct() {
-  const int line = Peek().line;
-  BATON_ASSIGN_OR_RETURN(ExprPtr left, ParsePower());
-  while (const auto op = FindOp({{"*", BinaryOp::kMultiply},
-                                 {"/", BinaryOp::kDivide},
-                                 {"//", BinaryOp::kFloorDivide},
-                                 {"%", BinaryOp::kModulo}},
-                                Peek())) {
-    Take();
-    BATON_ASSIGN_OR_RETURN(ExprPtr right, ParsePower());
-    const int depth = std::max(DepthOf(left), DepthOf(right));
-    BATON_ASSIGN_OR_RETURN(left, MakeExpr(line, depth, Binary{*op, std::move(left), std::move(right)}));
-  }
-  return left;
+  return ParseLeft(
+      {{"*", BinaryOp::kMultiply}, {"/", BinaryOp::kDivide}, {"//", BinaryOp::kFloorDivide}, {"%", BinaryOp::kModulo}},
+      &Parser::ParsePower);
 }
 
-absl::StatusOr<ExprPtr> Parser::ParsePower() {
-  const int line = Peek().line;
-  BATON_ASSIGN_OR_RETURN(ExprPtr left, ParseUnary());
-  while (TakeOperator("**")) {  // left-associative, unlike Python
-    BATON_ASSIGN_OR_RETURN(ExprPtr right, ParseUnary());
-    const int depth = std::max(DepthOf(left), DepthOf(right));
-    BATON_ASSIGN_OR_RETURN(left, MakeExpr(line, depth, Binary{BinaryOp::kPower, std::move(left), std::move(right)}));
-  }
-  return left;
-}
+// Left-associative, unlike Python.
+absl::StatusOr<ExprPtr> Parser::ParsePower() { return ParseLeft({{"**", BinaryOp::kPower}}, &Parser::ParseUnary); }
 
 // Precedence: -x.y is -(x.y), and -x|f is (-x)|f.
 absl::StatusOr<ExprPtr> Parser::ParseUnary(bool with_filters) {
@@ -189,8 +151,7 @@ absl::StatusOr<ExprPtr> Parser::ParseUnary(bool with_filters) {
   if (AtOperator("-") || AtOperator("+")) {
     const UnaryOp op = Take().text == "-" ? UnaryOp::kNegate : UnaryOp::kPlus;
     BATON_ASSIGN_OR_RETURN(ExprPtr operand, ParseUnary(/*with_filters=*/false));
-    const int depth = DepthOf(operand);
-    BATON_ASSIGN_OR_RETURN(expr, MakeExpr(line, depth, Unary{op, std::move(operand)}));
+    BATON_ASSIGN_OR_RETURN(expr, MakeExpr<Unary>(line, op, std::move(operand)));
   } else {
     BATON_ASSIGN_OR_RETURN(expr, ParsePrimary());
   }

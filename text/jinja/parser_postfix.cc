@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parses the parts that follow a primary expression: attributes, subscripts, calls, filters and tests.
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,9 +53,8 @@ absl::StatusOr<ExprPtr> Parser::ParseFiltersAndTests(ExprPtr expr) {
     if (AtOperator("|")) {
       const int line = Take().line;
       BATON_ASSIGN_OR_RETURN(ApplyFilter filter, ParseFilter());
-      filter.input = std::move(expr);
-      const int depth = std::max(DepthOf(filter.input), DepthOf(filter.arguments));
-      BATON_ASSIGN_OR_RETURN(expr, MakeExpr(line, depth, std::move(filter)));
+      BATON_ASSIGN_OR_RETURN(expr, MakeExpr<ApplyFilter>(line, std::move(expr), std::move(filter.name), filter.filter,
+                                                         std::move(filter.arguments)));
     } else if (AtName("is")) {
       BATON_ASSIGN_OR_RETURN(expr, ParseTest(std::move(expr)));
     } else if (AtOperator("(")) {
@@ -69,14 +67,13 @@ absl::StatusOr<ExprPtr> Parser::ParseFiltersAndTests(ExprPtr expr) {
 
 absl::StatusOr<ExprPtr> Parser::ParseAttribute(ExprPtr object) {
   const int line = Take().line;
-  const int depth = DepthOf(object);
   if (Peek().kind == TokenKind::kInteger) {
-    BATON_ASSIGN_OR_RETURN(ExprPtr key, MakeExpr(line, 0, Literal{Take().integer}));
-    return MakeExpr(line, depth, Item{std::move(object), std::move(key)});
+    BATON_ASSIGN_OR_RETURN(ExprPtr key, MakeExpr<Literal>(line, Take().integer));
+    return MakeExpr<Item>(line, std::move(object), std::move(key));
   }
   BATON_ASSIGN_OR_RETURN(std::string name, TakeAnyName("an attribute"));
   fields_.insert(name);
-  return MakeExpr(line, depth, Attribute{std::move(object), std::move(name)});
+  return MakeExpr<Attribute>(line, std::move(object), std::move(name));
 }
 
 absl::StatusOr<ExprPtr> Parser::ParseSubscript(ExprPtr object) {
@@ -84,35 +81,31 @@ absl::StatusOr<ExprPtr> Parser::ParseSubscript(ExprPtr object) {
   ExprPtr key;
   if (!AtOperator(":")) {
     BATON_ASSIGN_OR_RETURN(key, ParseExpression());
-    if (TakeOperator("]")) {
-      const int depth = std::max(DepthOf(object), DepthOf(key));
-      return MakeExpr(line, depth, Item{std::move(object), std::move(key)});
-    }
+    if (TakeOperator("]")) return MakeExpr<Item>(line, std::move(object), std::move(key));
     if (AtOperator(",")) return Unsupported(line, "a subscript with several keys");
   }
   return ParseSliceFrom(line, std::move(object), std::move(key));
 }
 
 absl::StatusOr<ExprPtr> Parser::ParseSliceFrom(int line, ExprPtr object, ExprPtr start) {
-  Slice slice{.object = std::move(object), .start = std::move(start), .stop = nullptr, .step = nullptr};
+  ExprPtr stop;
+  ExprPtr step;
   BATON_RETURN_IF_ERROR(ExpectOperator(":"));
   if (!AtOperator(":") && !AtOperator("]")) {
-    BATON_ASSIGN_OR_RETURN(slice.stop, ParseExpression());
+    BATON_ASSIGN_OR_RETURN(stop, ParseExpression());
   }
   if (TakeOperator(":") && !AtOperator("]")) {
-    BATON_ASSIGN_OR_RETURN(slice.step, ParseExpression());
+    BATON_ASSIGN_OR_RETURN(step, ParseExpression());
   }
   BATON_RETURN_IF_ERROR(ExpectOperator("]"));
-  const int depth = std::max({DepthOf(slice.object), DepthOf(slice.start), DepthOf(slice.stop), DepthOf(slice.step)});
-  return MakeExpr(line, depth, std::move(slice));
+  return MakeExpr<Slice>(line, std::move(object), std::move(start), std::move(stop), std::move(step));
 }
 
 absl::StatusOr<ExprPtr> Parser::ParseCall(ExprPtr callee) {
   const int line = Peek().line;
   BATON_RETURN_IF_ERROR(CheckCallee(line, *callee));
   BATON_ASSIGN_OR_RETURN(ArgumentExprs arguments, ParseArguments());
-  const int depth = std::max(DepthOf(callee), DepthOf(arguments));
-  return MakeExpr(line, depth, Call{std::move(callee), std::move(arguments)});
+  return MakeExpr<Call>(line, std::move(callee), std::move(arguments));
 }
 
 absl::Status Parser::CheckCallee(int line, const Expr& callee) const {
@@ -186,13 +179,13 @@ absl::Status Parser::CheckNamesIn(int line, const ApplyFilter& filter) const {
 absl::StatusOr<ExprPtr> Parser::ParseTest(ExprPtr input) {
   const int line = Take().line;
   const bool negated = TakeName("not");
-  ApplyTest test;
-  BATON_ASSIGN_OR_RETURN(test.name, TakeAnyName("a test"));
-  test.test = FindTest(test.name);
-  if (test.test == nullptr) return Unsupported(line, Concat("the test '", test.name, "'"));
+  BATON_ASSIGN_OR_RETURN(std::string name, TakeAnyName("a test"));
+  const BuiltinFn test = FindTest(name);
+  if (test == nullptr) return Unsupported(line, Concat("the test '", name, "'"));
+  ArgumentExprs arguments;
   const TokenKind next = Peek().kind;
   if (AtOperator("(")) {
-    BATON_ASSIGN_OR_RETURN(test.arguments, ParseArguments());
+    BATON_ASSIGN_OR_RETURN(arguments, ParseArguments());
   } else if (next == TokenKind::kString || next == TokenKind::kInteger || next == TokenKind::kFloat ||
              AtOperator("[") || AtOperator("{") ||
              (next == TokenKind::kName && !AtName("else") && !AtName("or") && !AtName("and"))) {
@@ -200,13 +193,12 @@ absl::StatusOr<ExprPtr> Parser::ParseTest(ExprPtr input) {
     if (AtName("is")) return SyntaxError(line, "tests cannot be chained with 'is'");
     BATON_ASSIGN_OR_RETURN(ExprPtr argument, ParsePrimary());
     BATON_ASSIGN_OR_RETURN(argument, ParsePostfix(std::move(argument)));
-    test.arguments.positional.push_back(std::move(argument));
+    arguments.positional.push_back(std::move(argument));
   }
-  test.input = std::move(input);
-  const int depth = std::max(DepthOf(test.input), DepthOf(test.arguments));
-  BATON_ASSIGN_OR_RETURN(ExprPtr expr, MakeExpr(line, depth, std::move(test)));
+  BATON_ASSIGN_OR_RETURN(ExprPtr expr,
+                         MakeExpr<ApplyTest>(line, std::move(input), std::move(name), test, std::move(arguments)));
   if (!negated) return expr;
-  return MakeExpr(line, depth + 1, Unary{UnaryOp::kNot, std::move(expr)});
+  return MakeExpr<Unary>(line, UnaryOp::kNot, std::move(expr));
 }
 
 }  // namespace baton::jinja

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parses primary expressions: names, literals, parentheses, lists and dicts.
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "common/status_macros.h"
 #include "common/strings.h"
@@ -22,13 +22,13 @@ absl::StatusOr<ExprPtr> Parser::ParsePrimary() {
   const int line = Peek().line;
   switch (Peek().kind) {
     case TokenKind::kName: return ParseNameOrConstant();
-    case TokenKind::kInteger: return MakeExpr(line, 0, Literal{Take().integer});
-    case TokenKind::kFloat: return MakeExpr(line, 0, Literal{Take().number});
+    case TokenKind::kInteger: return MakeExpr<Literal>(line, Take().integer);
+    case TokenKind::kFloat: return MakeExpr<Literal>(line, Take().number);
     case TokenKind::kString: {
       std::string text = Take().text;
       while (Peek().kind == TokenKind::kString) text += Take().text;
       if (text.size() <= kMaxFieldBytes) fields_.insert(text);
-      return MakeExpr(line, 0, Literal{std::move(text)});
+      return MakeExpr<Literal>(line, std::move(text));
     }
     default: break;
   }
@@ -40,20 +40,20 @@ absl::StatusOr<ExprPtr> Parser::ParsePrimary() {
 
 absl::StatusOr<ExprPtr> Parser::ParseNameOrConstant() {
   Token token = Take();
-  if (token.text == "true" || token.text == "True") return MakeExpr(token.line, 0, Literal{true});
-  if (token.text == "false" || token.text == "False") return MakeExpr(token.line, 0, Literal{false});
-  if (token.text == "none" || token.text == "None") return MakeExpr(token.line, 0, Literal{std::monostate()});
+  if (token.text == "true" || token.text == "True") return MakeExpr<Literal>(token.line, true);
+  if (token.text == "false" || token.text == "False") return MakeExpr<Literal>(token.line, false);
+  if (token.text == "none" || token.text == "None") return MakeExpr<Literal>(token.line, std::monostate());
   if (token.text == "caller" || token.text == "varargs" || token.text == "kwargs" || token.text == "self" ||
       token.text == "super") {
     return Unsupported(token.line, Concat("'", token.text, "'"));
   }
   if (!local_names_.contains(token.text)) names_.insert(token.text);
-  return MakeExpr(token.line, 0, Name{std::move(token.text)});
+  return MakeExpr<Name>(token.line, std::move(token.text));
 }
 
 absl::StatusOr<ExprPtr> Parser::ParseParentheses() {
   const int line = Take().line;
-  if (TakeOperator(")")) return MakeExpr(line, 0, ListDisplay{.items = {}, .is_tuple = true});
+  if (TakeOperator(")")) return MakeExpr<ListDisplay>(line, std::vector<ExprPtr>(), /*is_tuple=*/true);
   BATON_ASSIGN_OR_RETURN(ExprPtr expr, ParseTupleOrExpression());
   BATON_RETURN_IF_ERROR(ExpectOperator(")"));
   return expr;
@@ -61,33 +61,30 @@ absl::StatusOr<ExprPtr> Parser::ParseParentheses() {
 
 absl::StatusOr<ExprPtr> Parser::ParseListDisplay() {
   const int line = Take().line;
-  ListDisplay list;
+  std::vector<ExprPtr> items;
   while (!AtOperator("]")) {
-    if (!list.items.empty()) BATON_RETURN_IF_ERROR(ExpectOperator(","));
+    if (!items.empty()) BATON_RETURN_IF_ERROR(ExpectOperator(","));
     if (AtOperator("]")) break;
     BATON_ASSIGN_OR_RETURN(ExprPtr item, ParseExpression());
-    list.items.push_back(std::move(item));
+    items.push_back(std::move(item));
   }
   Take();
-  const int depth = DepthOf(list.items);
-  return MakeExpr(line, depth, std::move(list));
+  return MakeExpr<ListDisplay>(line, std::move(items), /*is_tuple=*/false);
 }
 
 absl::StatusOr<ExprPtr> Parser::ParseDictDisplay() {
   const int line = Take().line;
-  DictDisplay dict;
-  int depth = 0;
+  std::vector<std::pair<ExprPtr, ExprPtr>> entries;
   while (!AtOperator("}")) {
-    if (!dict.entries.empty()) BATON_RETURN_IF_ERROR(ExpectOperator(","));
+    if (!entries.empty()) BATON_RETURN_IF_ERROR(ExpectOperator(","));
     if (AtOperator("}")) break;
     BATON_ASSIGN_OR_RETURN(ExprPtr key, ParseExpression());
     BATON_RETURN_IF_ERROR(ExpectOperator(":"));
     BATON_ASSIGN_OR_RETURN(ExprPtr value, ParseExpression());
-    depth = std::max({depth, DepthOf(key), DepthOf(value)});
-    dict.entries.emplace_back(std::move(key), std::move(value));
+    entries.emplace_back(std::move(key), std::move(value));
   }
   Take();
-  return MakeExpr(line, depth, std::move(dict));
+  return MakeExpr<DictDisplay>(line, std::move(entries));
 }
 
 }  // namespace baton::jinja

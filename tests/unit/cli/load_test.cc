@@ -13,7 +13,6 @@
 #include "cli/load/load_generator.h"
 #include "cli/load/trace.h"
 #include "cli/load/workload.h"
-#include "cli/report/latency_summary.h"
 #include "cli/report/load_report.h"
 #include "common/steady_time.h"
 #include "fake_router.h"

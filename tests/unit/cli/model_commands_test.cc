@@ -46,13 +46,13 @@ TEST(ModelCommandsTest, ErrorsSayWhatWasExpected) {
   EXPECT_THAT(run.err, HasSubstr("--preset: \"13b\", expected 110m, tinyllama-1.1b, llama-3.2-1b, llama-3-8b"));
   run = RunCli({"models", "make", "--preset", "110m", "--out", "x", "--dtype", "q4_k"});
   EXPECT_EQ(run.code, 2);
-  EXPECT_THAT(run.err, HasSubstr("expected f32, f16, bf16, q8_0 or q4_0"));
+  EXPECT_THAT(run.err, HasSubstr("expected one of f32, f16, bf16, q8_0, q4_0"));
   run = RunCli({"models", "inspect", "/none"});
   EXPECT_EQ(run.code, 1);
   EXPECT_THAT(run.err, HasSubstr("baton models inspect: /none/model.safetensors: cannot be opened"));
   run = RunCli({"quantize", "/none", "/none.gguf", "--to", "f16"});
   EXPECT_EQ(run.code, 2);
-  EXPECT_THAT(run.err, HasSubstr("expected q8_0 or q4_0"));
+  EXPECT_THAT(run.err, HasSubstr("expected one of q8_0, q4_0"));
   run = RunCli({"quantize", "/none", "/none.gguf", "--to", "q8_0"});
   EXPECT_EQ(run.code, 1);
   EXPECT_THAT(run.err, HasSubstr("baton quantize: /none/config.json: cannot be opened"));

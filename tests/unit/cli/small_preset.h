@@ -2,7 +2,7 @@
 // A model of some 200,000 random weights, with all that a preset can have.
 #pragma once
 
-#include "cli/tools/presets.h"
+#include "cli/tools/make_model.h"
 
 namespace baton::testing {
 

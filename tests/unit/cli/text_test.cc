@@ -2,10 +2,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "cli/console/input.h"
 #include "cli/console/interrupt.h"
-#include "cli/console/line_reader.h"
 #include "cli/report/answer_text.h"
-#include "cli/report/json_line.h"
 #include "cli/report/table.h"
 #include "text/utf8.h"
 

@@ -38,7 +38,8 @@ Shape Gamma(double shape) {
             double term = 1 / shape;
             double sum = term;
             for (int n = 1; n < 1000 && term > sum * 1e-16; ++n) sum += term *= x / (shape + n);
-            return std::min(1.0, sum * std::exp(shape * std::log(x) - x - std::lgamma(shape)));
+            int sign = 0;
+            return std::min(1.0, sum * std::exp(shape * std::log(x) - x - lgamma_r(shape, &sign)));
           }};
 }
 
@@ -83,10 +84,10 @@ double WorstError(const std::vector<double>& boundaries, const Shape& shape, dou
 }
 
 TEST(BucketSetTest, AnInterpolatedP95IsRightWithin5PercentWhereTheSetSaysSo) {
-  for (const BucketSet* set : AllBucketSets()) {
+  for (const BucketSet& set : AllBucketSets()) {
     for (const Shape& shape : Shapes()) {
-      EXPECT_LE(WorstError(set->boundaries, shape, set->resolved_from, set->resolved_to), 0.05)
-          << set->quantity << "; " << shape.name;
+      EXPECT_LE(WorstError(set.boundaries, shape, set.resolved_from, set.resolved_to), 0.05)
+          << set.quantity << "; " << shape.name;
     }
   }
 }
@@ -100,8 +101,8 @@ TEST(BucketSetTest, BoundariesThatDoubleWouldNotDo) {
 
 TEST(BucketSetTest, TheSetsTogetherResolveATenthOfAMillisecondToTenMinutes) {
   std::vector<std::pair<double, double>> ranges;
-  for (const BucketSet* set : AllBucketSets()) {
-    if (set != &BatchBuckets()) ranges.emplace_back(set->resolved_from, set->resolved_to);
+  for (const BucketSet& set : AllBucketSets()) {
+    if (set.quantity != BatchBuckets().quantity) ranges.emplace_back(set.resolved_from, set.resolved_to);
   }
   std::sort(ranges.begin(), ranges.end());
   EXPECT_LE(ranges.front().first, 0.0001);
@@ -114,10 +115,10 @@ TEST(BucketSetTest, TheSetsTogetherResolveATenthOfAMillisecondToTenMinutes) {
 }
 
 TEST(BucketSetTest, NoSetHasMoreThan24Boundaries) {
-  for (const BucketSet* set : AllBucketSets()) {
-    EXPECT_LE(set->boundaries.size(), 24u) << set->quantity;
-    EXPECT_TRUE(std::is_sorted(set->boundaries.begin(), set->boundaries.end(), std::less_equal<double>()))
-        << set->quantity;
+  for (const BucketSet& set : AllBucketSets()) {
+    EXPECT_LE(set.boundaries.size(), 24u) << set.quantity;
+    EXPECT_TRUE(std::is_sorted(set.boundaries.begin(), set.boundaries.end(), std::less_equal<double>()))
+        << set.quantity;
   }
 }
 
@@ -137,13 +138,13 @@ std::vector<std::string> PrintedBoundaries(const BucketSet& set) {
 }
 
 TEST(BucketSetTest, BoundariesPrintExactlyAndShort) {
-  for (const BucketSet* set : AllBucketSets()) {
-    const std::vector<std::string> printed = PrintedBoundaries(*set);
-    ASSERT_EQ(printed.size(), set->boundaries.size());
+  for (const BucketSet& set : AllBucketSets()) {
+    const std::vector<std::string> printed = PrintedBoundaries(set);
+    ASSERT_EQ(printed.size(), set.boundaries.size());
     for (size_t i = 0; i < printed.size(); ++i) {
       double value = 0;
       ASSERT_TRUE(absl::SimpleAtod(printed[i], &value)) << printed[i];
-      EXPECT_EQ(value, set->boundaries[i]);
+      EXPECT_EQ(value, set.boundaries[i]);
       std::string digits = printed[i].substr(0, printed[i].find('e'));
       digits.erase(std::remove(digits.begin(), digits.end(), '.'), digits.end());
       digits.erase(0, digits.find_first_not_of('0'));

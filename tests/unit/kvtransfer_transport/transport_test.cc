@@ -1,115 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// The promises of every transport, tested over each transport with both ends in one process.
+// The promises of every transport about connections, messages and tasks.
 
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cstring>
+#include <chrono>
 #include <memory>
-#include <ostream>
-#include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "kvtransfer/ucx/ucx_transport.h"
-#include "recording_events.h"
-#include "tests/inproc/inproc_transport.h"
-#include "tests/status_matchers.h"
+#include "transport_fixture.h"
 
 namespace baton {
 namespace {
 
 using testing::ConnectAndWait;
 using testing::FlushAndWait;
-using testing::RecordingEvents;
 using testing::Waiting;
-
-constexpr size_t kRegionBytes = 8 << 20;
-
-struct Kind {
-  const char* name;
-  const char* kind;
-  const char* path;
-  const char* listen;
-  const char* nobody;  // an address where nobody listens
-  const char* path_name;
-};
-
-void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
-
-// A transport with a region and its events.
-struct Node {
-  RecordingEvents events;
-  std::byte* region = nullptr;
-  std::unique_ptr<Transport> transport;  // ends first
-};
-
-class TransportTest : public ::testing::TestWithParam<Kind> {
- protected:
-  TransportOptions Options() {
-    TransportOptions options;
-    options.path = GetParam().path;
-    options.secret = "a secret of the test";
-    options.heartbeat_interval = absl::Milliseconds(20);
-    options.max_message_bytes = 1 << 20;
-    options.prefault = true;
-    return options;
-  }
-  TransportOptions ListenOptions() {
-    TransportOptions options = Options();
-    options.listen_address = GetParam().listen;
-    return options;
-  }
-  static absl::StatusOr<std::unique_ptr<Transport>> Create(const TransportOptions& options) {
-    if (std::string(GetParam().kind) == "inproc") return InprocTransport::Create(options);
-    return CreateUcxTransport(options);
-  }
-  static std::unique_ptr<Node> Make(const TransportOptions& options, bool with_region = true) {
-    auto node = std::make_unique<Node>();
-    absl::StatusOr<std::unique_ptr<Transport>> transport = Create(options);
-    EXPECT_OK(transport);
-    node->transport = *std::move(transport);
-    if (with_region) {
-      const absl::StatusOr<TransportMemory> memory = node->transport->AllocateRegion(kRegionBytes);
-      EXPECT_OK(memory);
-      node->region = static_cast<std::byte*>(memory->data);
-      std::memset(node->region, 0, kRegionBytes);
-    }
-    EXPECT_OK(node->transport->Start(&node->events));
-    return node;
-  }
-
-  // Two connected nodes: `client_` put to `server_`.
-  void Connect() {
-    server_ = Make(ListenOptions());
-    client_ = Make(Options());
-    ASSERT_OK_AND_ASSIGN(to_server_, ConnectAndWait(*client_->transport, server_->transport->address()));
-    ASSERT_TRUE(server_->events.WaitForAccepted(1));
-    to_client_ = server_->events.accepted()[0];
-  }
-
-  bool ReceiverWrites() const { return std::string(GetParam().path_name) != "ucx:shm"; }
-
-  std::unique_ptr<Node> server_;
-  std::unique_ptr<Node> client_;
-  PeerId to_server_{};
-  PeerId to_client_{};
-};
 
 INSTANTIATE_TEST_SUITE_P(All, TransportTest,
                          ::testing::Values(Kind{"inproc", "inproc", "auto", "inproc:", "inproc:nobody", "inproc"},
                                            Kind{"ucx_tcp", "ucx", "tcp", "127.0.0.1:0", "127.0.0.1:1", "ucx:tcp"},
                                            Kind{"ucx_shm", "ucx", "shm", "127.0.0.1:0", "127.0.0.1:1", "ucx:shm"}),
                          [](const auto& info) { return std::string(info.param.name); });
-
-std::vector<std::byte> RandomBytes(size_t count, uint32_t seed) {
-  std::vector<std::byte> bytes(count);
-  std::mt19937 random(seed);
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-  return bytes;
-}
 
 TEST_P(TransportTest, ConnectsAndNamesItsDataPath) {
   Connect();
@@ -188,103 +103,6 @@ TEST_P(TransportTest, RefusesAMessageLongerThanTheReceiverTakes) {
   client_->transport->Send(to_server_, std::string(1001, 'x'));
   EXPECT_TRUE(client_->events.WaitForState(to_server_, PeerState::kRevoked));
   EXPECT_TRUE(server_->events.messages().empty());
-}
-
-TEST_P(TransportTest, FlushedPutsAreInThePeersMemory) {
-  Connect();
-  const std::vector<std::byte> source = RandomBytes(kRegionBytes, 1);
-  // Many pieces of many sizes, scattered, in several puts of two streams.
-  std::vector<PutPiece> pieces;
-  std::mt19937 random(2);
-  for (size_t at = 0; at < kRegionBytes;) {
-    const size_t bytes = std::min<size_t>(kRegionBytes - at, 1 + random() % 300000);
-    pieces.push_back({.local = source.data() + at, .remote_offset = at, .bytes = bytes});
-    at += bytes;
-  }
-  std::shuffle(pieces.begin(), pieces.end(), random);
-  const size_t half = pieces.size() / 2;
-  client_->transport->Put(to_server_, 7, {pieces.data(), half});
-  client_->transport->Put(to_server_, 8, {pieces.data() + half, pieces.size() - half});
-  EXPECT_OK(FlushAndWait(*client_->transport, to_server_, 7));
-  for (size_t i = 0; i < half; ++i) {
-    ASSERT_EQ(std::memcmp(server_->region + pieces[i].remote_offset, pieces[i].local, pieces[i].bytes), 0) << i;
-  }
-  EXPECT_OK(FlushAndWait(*client_->transport, to_server_, 8));
-  EXPECT_EQ(std::memcmp(server_->region, source.data(), kRegionBytes), 0);
-}
-
-TEST_P(TransportTest, PutsWorkBothWaysAtOnce) {
-  Connect();
-  const std::vector<std::byte> source = RandomBytes(kRegionBytes, 3);
-  const PutPiece all{.local = source.data(), .remote_offset = 0, .bytes = kRegionBytes};
-  client_->transport->Put(to_server_, 1, {&all, 1});
-  server_->transport->Put(to_client_, 1, {&all, 1});
-  EXPECT_OK(FlushAndWait(*client_->transport, to_server_, 1));
-  EXPECT_OK(FlushAndWait(*server_->transport, to_client_, 1));
-  EXPECT_EQ(std::memcmp(server_->region, source.data(), kRegionBytes), 0);
-  EXPECT_EQ(std::memcmp(client_->region, source.data(), kRegionBytes), 0);
-}
-
-TEST_P(TransportTest, AShortStreamDoesNotWaitForALongOne) {
-  if (std::string(GetParam().kind) == "inproc") GTEST_SKIP() << "a put in process is one copy: there is no queue";
-  Connect();
-  const std::vector<std::byte> source = RandomBytes(kRegionBytes, 3);
-  const std::vector<PutPiece> half_a_gigabyte(64, {.local = source.data(), .remote_offset = 0, .bytes = kRegionBytes});
-  const PutPiece little{.local = source.data(), .remote_offset = 0, .bytes = 65536};
-  Waiting<absl::Status> long_one;
-  client_->transport->Put(to_server_, 1, half_a_gigabyte);
-  client_->transport->Flush(to_server_, 1, long_one.Callback());
-  client_->transport->Put(to_server_, 2, {&little, 1});
-  EXPECT_OK(FlushAndWait(*client_->transport, to_server_, 2));
-  EXPECT_FALSE(long_one.done());
-  ASSERT_TRUE(long_one.Wait());
-  EXPECT_OK(long_one.Get());
-}
-
-TEST_P(TransportTest, AStreamCanBeUsedAgainAfterItsFlush) {
-  Connect();
-  for (int round = 0; round < 20; ++round) {
-    const std::vector<std::byte> source = RandomBytes(100000, round);
-    const PutPiece piece{.local = source.data(), .remote_offset = 64, .bytes = source.size()};
-    client_->transport->Put(to_server_, 5, {&piece, 1});
-    ASSERT_OK(FlushAndWait(*client_->transport, to_server_, 5));
-    ASSERT_EQ(std::memcmp(server_->region + 64, source.data(), source.size()), 0);
-  }
-}
-
-TEST_P(TransportTest, FlushOfAnUnusedStreamIsDoneAtOnce) {
-  Connect();
-  EXPECT_OK(FlushAndWait(*client_->transport, to_server_, 42));
-}
-
-TEST_P(TransportTest, PutsOutsideOfTheRegionFailAndWriteNothing) {
-  Connect();
-  const std::vector<std::byte> source = RandomBytes(4096, 1);
-  for (const uint64_t offset : {kRegionBytes - 4095, kRegionBytes, ~uint64_t{0} - 100}) {
-    const PutPiece piece{.local = source.data(), .remote_offset = offset, .bytes = source.size()};
-    client_->transport->Put(to_server_, 1, {&piece, 1});
-    EXPECT_FALSE(FlushAndWait(*client_->transport, to_server_, 1).ok());
-    if (client_->events.Has(to_server_, PeerState::kRevoked)) break;  // the receiver refused and disconnected
-  }
-  EXPECT_TRUE(
-      std::all_of(server_->region, server_->region + kRegionBytes, [](std::byte b) { return b == std::byte{0}; }));
-}
-
-TEST_P(TransportTest, AWriteThatIsNotAllowedDisconnectsItsWriter) {
-  if (!ReceiverWrites()) GTEST_SKIP() << "the writer writes by itself";
-  Connect();
-  server_->events.set_allow_write(
-      [](PeerId, StreamId stream, uint64_t offset, uint64_t) { return stream == 1 && offset < 8192; });
-  const std::vector<std::byte> source = RandomBytes(4096, 1);
-  const PutPiece allowed{.local = source.data(), .remote_offset = 4096, .bytes = 4096};
-  client_->transport->Put(to_server_, 1, {&allowed, 1});
-  ASSERT_OK(FlushAndWait(*client_->transport, to_server_, 1));
-  const PutPiece forbidden{.local = source.data(), .remote_offset = 8192, .bytes = 4096};
-  client_->transport->Put(to_server_, 1, {&forbidden, 1});
-  EXPECT_FALSE(FlushAndWait(*client_->transport, to_server_, 1).ok());
-  ASSERT_TRUE(server_->events.WaitForState(to_client_, PeerState::kRevoked));
-  EXPECT_TRUE(testing::Fails(server_->events.WhyRevoked(to_client_), absl::StatusCode::kPermissionDenied, "8192"));
-  EXPECT_EQ(server_->region[8192], std::byte{0});
 }
 
 TEST_P(TransportTest, DisconnectRevokesOnBothSides) {
@@ -388,26 +206,6 @@ TEST_P(TransportTest, ConnectsAgainAndAgain) {
       server_->transport->Disconnect(to_client_);
     }
     if (round % 3 == 0) continue;  // connects anew while the old connection still ends
-    ASSERT_TRUE(client_->events.WaitForState(to_server_, PeerState::kRevoked));
-    ASSERT_TRUE(server_->events.WaitForState(to_client_, PeerState::kRevoked));
-  }
-}
-
-TEST_P(TransportTest, AWriterNeedsNoRegionOfItsOwn) {
-  server_ = Make(ListenOptions());
-  client_ = Make(Options(), /*with_region=*/false);
-  const std::vector<std::byte> source = RandomBytes(100000, 1);
-  const PutPiece piece{.local = source.data(), .remote_offset = 0, .bytes = source.size()};
-  for (size_t round = 0; round < 5; ++round) {
-    ASSERT_OK_AND_ASSIGN(to_server_, ConnectAndWait(*client_->transport, server_->transport->address()));
-    ASSERT_TRUE(server_->events.WaitForAccepted(round + 1));
-    to_client_ = server_->events.accepted()[round];
-    EXPECT_EQ(client_->transport->PathName(to_server_), GetParam().path_name);
-    std::memset(server_->region, 0, kRegionBytes);
-    client_->transport->Put(to_server_, 1, {&piece, 1});
-    ASSERT_OK(FlushAndWait(*client_->transport, to_server_, 1));
-    EXPECT_EQ(std::memcmp(server_->region, source.data(), source.size()), 0);
-    client_->transport->Disconnect(to_server_);
     ASSERT_TRUE(client_->events.WaitForState(to_server_, PeerState::kRevoked));
     ASSERT_TRUE(server_->events.WaitForState(to_client_, PeerState::kRevoked));
   }

@@ -84,8 +84,8 @@ std::string Resolution(const MetricFamily& family) {
   std::vector<double> boundaries;
   for (const auto& bucket : family.metric[0].histogram.bucket) boundaries.push_back(bucket.upper_bound);
   boundaries.pop_back();  // infinity
-  for (const BucketSet* set : AllBucketSets()) {
-    if (set->boundaries == boundaries) return absl::StrCat(set->resolved_from, " to ", set->resolved_to);
+  for (const BucketSet& set : AllBucketSets()) {
+    if (set.boundaries == boundaries) return absl::StrCat(set.resolved_from, " to ", set.resolved_to);
   }
   return "?";
 }
@@ -106,9 +106,9 @@ std::string Table(std::vector<MetricFamily> families) {
 
 std::string BucketTable() {
   std::string table = "| buckets for | p95 resolved | boundaries |\n|---|---|---|\n";
-  for (const BucketSet* set : AllBucketSets()) {
-    absl::StrAppend(&table, "| ", std::string(set->quantity), " | ", set->resolved_from, " to ", set->resolved_to,
-                    " | ", absl::StrJoin(set->boundaries, ", "), " |\n");
+  for (const BucketSet& set : AllBucketSets()) {
+    absl::StrAppend(&table, "| ", std::string(set.quantity), " | ", set.resolved_from, " to ", set.resolved_to, " | ",
+                    absl::StrJoin(set.boundaries, ", "), " |\n");
   }
   return table;
 }
@@ -135,7 +135,7 @@ TEST(MetricsDocTest, TheTablesAreThoseOfTheRegistries) {
     wanted = WithPart(wanted, part, content);
     ASSERT_NE(wanted, "") << kFile << " has no marks for the generated part \"" << part << "\"";
   }
-  if (std::getenv("BATON_WRITE_DOCS") != nullptr) {
+  if (std::getenv("BATON_WRITE_DOCS") != nullptr) {  // NOLINT(concurrency-mt-unsafe): this program has one thread
     std::ofstream(path) << wanted;
     return;
   }

@@ -249,8 +249,8 @@ TEST_P(AbortTest, AsSoonAsTheDecodeWorkerHasIt) {
     calls_.Leave();
   };
   calls_.Start();
-  // The decode worker may end its call before the report of the handover: End would then cancel that report.
-  ASSERT_TRUE(Becomes([&] { return left.load(); }));
+  // The decode worker may finish before its answer to Commit reaches the prefill worker.
+  EXPECT_TRUE(Becomes([&] { return left.load(); }));
   EXPECT_TRUE(calls_.End());
   ExpectNothingLeft();
 }

@@ -6,9 +6,8 @@
 namespace baton::router {
 namespace {
 
-WorkerView Worker(const std::string& id) {
+WorkerView Worker() {
   WorkerView worker;
-  worker.key = {id, 1};
   worker.prefill_tokens_per_second = 1000;
   worker.max_sequences = 8;
   worker.pages_total = 101;
@@ -18,94 +17,90 @@ WorkerView Worker(const std::string& id) {
   return worker;
 }
 
-PairView Pair(uint64_t id, const std::string& prefill, const std::string& decode) {
-  return {id, false, Worker(prefill), Worker(decode)};
-}
+PairView Pair() { return {0, false, Worker(), Worker(), {}}; }
 
 const PlacementNeed kNeed{100, 200};
 
-TEST(PlacementTest, NothingToChooseFrom) { EXPECT_EQ(ChoosePair({}, {}, kNeed, {}, 0), std::nullopt); }
+TEST(PlacementTest, NothingToChooseFrom) { EXPECT_EQ(ChoosePair({}, {}, kNeed, 0), std::nullopt); }
 
 TEST(PlacementTest, TakesTheShorterQueue) {
-  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p2", "d1")};
+  std::vector<PairView> pairs = {Pair(), Pair()};
   pairs[0].prefill.waiting_tokens = 500;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 1u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u);
   pairs[1].prefill.waiting_tokens = 600;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 0u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u);
 }
 
 TEST(PlacementTest, AFasterWorkerMayHaveTheLongerQueue) {
-  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p2", "d1")};
+  std::vector<PairView> pairs = {Pair(), Pair()};
   pairs[0].prefill.waiting_tokens = 1000;
   pairs[0].prefill.prefill_tokens_per_second = 10000;
   pairs[1].prefill.waiting_tokens = 500;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 0u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u);
 }
 
 TEST(PlacementTest, BeforeAnyWorkerHasMeasuredItsSpeedTheShorterQueueIsTaken) {
-  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p2", "d1")};
+  std::vector<PairView> pairs = {Pair(), Pair()};
   for (PairView& pair : pairs) pair.prefill.prefill_tokens_per_second = 0;
   pairs[0].prefill.waiting_tokens = 500;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 1u);
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 1), 1u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 1), 1u);
 }
 
 TEST(PlacementTest, AvoidsADecodeWorkerWithoutABatchSlot) {
-  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p2", "d2")};
+  std::vector<PairView> pairs = {Pair(), Pair()};
   pairs[0].decode.running_sequences = 8;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 1u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u);
   pairs[1].prefill.waiting_tokens = 1000;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 1u) << "a second's queue is shorter than the wait for a slot";
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u) << "a second's queue is shorter than the wait for a slot";
   pairs[0].decode.running_sequences = 7;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 0u) << "one slot is free";
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u) << "one slot is free";
 }
 
 TEST(PlacementTest, AvoidsADecodeWorkerWithoutPagesForThePrompt) {
-  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p1", "d2")};
+  std::vector<PairView> pairs = {Pair(), Pair()};
   pairs[1].decode.pages_free = 7;  // 100 tokens need 7, and 1 to grow into
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 1), 0u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 1), 0u);
   pairs[1].decode.pages_free = 8;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 1), 1u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 1), 1u);
   pairs[1].decode.pages_free = 7;
-  EXPECT_EQ(ChoosePair({}, pairs, {96, 200}, {}, 1), 1u) << "96 tokens fill 6 pages";
+  EXPECT_EQ(ChoosePair({}, pairs, {96, 200}, 1), 1u) << "96 tokens fill 6 pages";
 }
 
 TEST(PlacementTest, AFullDecodeWorkerIsBetterThanAnEndlessQueue) {
-  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p2", "d2")};
+  std::vector<PairView> pairs = {Pair(), Pair()};
   pairs[0].decode.pages_free = 0;
   pairs[1].prefill.waiting_tokens = 100000;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 0u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u);
 }
 
 TEST(PlacementTest, EqualPairsTakeTurns) {
-  const std::vector<PairView> pairs = {Pair(2, "p1", "d2"), Pair(1, "p1", "d1")};
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 1u);  // in the order of their ids
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 1), 0u);
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 2), 1u);
+  const std::vector<PairView> pairs = {Pair(), Pair()};
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 1), 1u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 2), 0u);
 }
 
 TEST(PlacementTest, FewerRunningSequencesDecideBetweenEqualTtft) {
-  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p1", "d2")};
+  std::vector<PairView> pairs = {Pair(), Pair()};
   pairs[0].decode.running_sequences = 3;
   pairs[1].decode.running_sequences = 2;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 1u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u);
 }
 
 TEST(PlacementTest, NeverTakesAWorkerToAvoid) {
-  const std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p1", "d2")};
-  const std::vector<WorkerKey> avoid_decode = {{"d1", 1}};
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, avoid_decode, 0), 1u);
-  const std::vector<WorkerKey> avoid_prefill = {{"p1", 1}};
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, avoid_prefill, 0), std::nullopt);
-  const std::vector<WorkerKey> the_one_before = {{"d1", 7}};
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, the_one_before, 0), 0u) << "a restarted worker is another worker";
+  std::vector<PairView> pairs = {Pair(), Pair()};
+  pairs[0].decode.avoided = true;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u);
+  pairs[1].prefill.avoided = true;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), std::nullopt);
 }
 
 TEST(PlacementTest, ASequenceMustFitBothPoolsAndTheContext) {
-  PairView pair = Pair(1, "p1", "d1");
+  PairView pair = Pair();
   EXPECT_EQ(LargestSequence(pair), 100u * 16) << "the last page is for growth";
-  EXPECT_TRUE(Fits(pair, {100, 1600}));
-  EXPECT_FALSE(Fits(pair, {100, 1601}));
+  EXPECT_EQ(ChoosePair({}, {{pair}}, {100, 1600}, 0), 0u);
+  EXPECT_EQ(ChoosePair({}, {{pair}}, {100, 1601}, 0), std::nullopt);
   pair.prefill.pages_total = 50;
   EXPECT_EQ(LargestSequence(pair), 50u * 16) << "recovery prefills the output too";
   pair.decode.max_context_tokens = 512;
@@ -115,22 +110,22 @@ TEST(PlacementTest, ASequenceMustFitBothPoolsAndTheContext) {
 }
 
 TEST(PlacementTest, PairsThatAreTooSmallAreLeftOut) {
-  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p1", "d2")};
+  std::vector<PairView> pairs = {Pair(), Pair()};
   pairs[0].decode.pages_total = 5;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 1u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u);
 }
 
 TEST(PlacementTest, GoesWhereThePromptsBeginningIs) {
-  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p2", "d1")};
+  std::vector<PairView> pairs = {Pair(), Pair()};
   pairs[1].prefill.cached_tokens = 80;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 1u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u);
   // But not into any queue.
   pairs[1].prefill.waiting_tokens = 81;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 0u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u);
 }
 
 TEST(PlacementTest, TheLastTokenIsAlwaysComputed) {
-  WorkerView worker = Worker("p1");
+  WorkerView worker = Worker();
   EXPECT_EQ(TokensToCompute(worker, kNeed), 100u);
   worker.cached_tokens = 64;
   EXPECT_EQ(TokensToCompute(worker, kNeed), 36u);
@@ -140,16 +135,16 @@ TEST(PlacementTest, TheLastTokenIsAlwaysComputed) {
 }
 
 TEST(PlacementTest, TheDecodeWorkersPagesDecideBetweenEquals) {
-  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p1", "d2")};
+  std::vector<PairView> pairs = {Pair(), Pair()};
   pairs[1].decode.cached_tokens = 16;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 1u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u);
   pairs[1].decode.running_sequences = 1;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 0u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u);
 }
 
 // d1 can prefill, too.
 std::vector<PairView> RemoteAndLocal() {
-  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "d1", "d1")};
+  std::vector<PairView> pairs = {Pair(), Pair()};
   pairs[1].local = true;
   return pairs;
 }
@@ -157,21 +152,21 @@ std::vector<PairView> RemoteAndLocal() {
 TEST(PlacementTest, APromptIsComputedWhereThatIsSooner) {
   std::vector<PairView> pairs = RemoteAndLocal();
   pairs[1].prefill.prefill_tokens_per_second = 500;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 0u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u);
   pairs[1].prefill.cached_tokens = 64;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 1u) << "a mostly cached prompt";
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u) << "a mostly cached prompt";
   pairs[1].prefill.cached_tokens = 0;
   pairs[0].prefill.waiting_tokens = 1000;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 1u) << "a queue at the prefill worker";
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u) << "a queue at the prefill worker";
 }
 
 TEST(PlacementTest, AWorkerThatHasMeasuredNothingIsTakenForAsFastAsTheOthers) {
   std::vector<PairView> pairs = RemoteAndLocal();
   pairs[0].prefill.prefill_tokens_per_second = 10000;
   pairs[1].prefill.prefill_tokens_per_second = 0;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 1u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u);
   pairs[1].prefill.prefill_tokens_per_second = 1000;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, {}, 0), 0u);
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u);
 }
 
 TEST(PlacementTest, ALongPromptStaysAwayFromDecodeWorkers) {
@@ -179,25 +174,100 @@ TEST(PlacementTest, ALongPromptStaysAwayFromDecodeWorkers) {
   pairs[0].prefill.waiting_tokens = 100000;
   PlacementRules rules;
   rules.max_local_prefill_tokens = 100;
-  EXPECT_EQ(ChoosePair(rules, pairs, kNeed, {}, 0), 1u) << "it is not longer than the limit";
+  EXPECT_EQ(ChoosePair(rules, pairs, kNeed, 0), 1u) << "it is not longer than the limit";
   rules.max_local_prefill_tokens = 99;
-  EXPECT_EQ(ChoosePair(rules, pairs, kNeed, {}, 0), 0u);
+  EXPECT_EQ(ChoosePair(rules, pairs, kNeed, 0), 0u);
   pairs[1].prefill.cached_tokens = 16;
-  EXPECT_EQ(ChoosePair(rules, pairs, kNeed, {}, 0), 1u) << "84 tokens are left";
+  EXPECT_EQ(ChoosePair(rules, pairs, kNeed, 0), 1u) << "84 tokens are left";
   pairs[1].prefill.cached_tokens = 0;
-  EXPECT_EQ(ChoosePair(rules, pairs, kNeed, std::vector<WorkerKey>{{"p1", 1}}, 0), 1u) << "nobody else takes it";
-  EXPECT_EQ(ChoosePair(rules, std::span(pairs).subspan(1), kNeed, {}, 0), 0u);
+  EXPECT_EQ(ChoosePair(rules, std::span(pairs).subspan(1), kNeed, 0), 0u) << "no other pair takes the prompt";
+  pairs[0].prefill.avoided = true;
+  EXPECT_EQ(ChoosePair(rules, pairs, kNeed, 0), 1u) << "the other pair is to be avoided";
+}
+
+// A prompt of 100 tokens is 100 MB of KV, and takes a tenth of a second to compute.
+std::vector<PairView> PairsWithPaths() {
+  std::vector<PairView> pairs = {Pair(), Pair()};
+  for (PairView& pair : pairs) pair.prefill.kv_token_bytes = 1'000'000;
+  return pairs;
+}
+
+TEST(PlacementTest, ASlowPathCountsByTheBytesThatOutlastTheComputation) {
+  std::vector<PairView> pairs = PairsWithPaths();
+  pairs[0].path = {.bytes_per_second = 1e9, .commit_seconds = 0.001};  // 0.1 s: as long as the computation
+  pairs[1].path = {.bytes_per_second = 1e8, .commit_seconds = 0.001};  // 1 s
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 1), 0u);
+  pairs[0].prefill.waiting_tokens = 850;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 1), 0u) << "0.9 s outlast the computation, the queue takes 0.85 s";
+  pairs[0].prefill.waiting_tokens = 950;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u);
+}
+
+TEST(PlacementTest, PagesThatTheDecodeWorkerHasNeedNoTransfer) {
+  std::vector<PairView> pairs = PairsWithPaths();
+  for (PairView& pair : pairs) pair.path.bytes_per_second = 1e8;
+  pairs[1].decode.cached_tokens = 80;
+  pairs[1].decode.running_sequences = 1;  // decides between equals
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u);
+}
+
+TEST(PlacementTest, APathThatHasMeasuredNothingIsTakenForAsFastAsTheOthers) {
+  std::vector<PairView> pairs = PairsWithPaths();
+  pairs[0].path.bytes_per_second = 1e8;
+  pairs[1].path.bytes_per_second = 2e8;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u);
+  pairs.push_back(pairs[0]);
+  pairs[2].path = {};
+  pairs[2].prefill.waiting_tokens = 1;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u) << "as fast as the fastest, and behind one token";
+  pairs[1].prefill.waiting_tokens = 2;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 2u);
+}
+
+TEST(PlacementTest, TheBestOfRecentHandoffsMeasuresThePath) {
+  PathView path;
+  NoteHandoff(path, 1 << 20, 0.001, 0.0005);
+  EXPECT_DOUBLE_EQ(path.bytes_per_second, 1048576000);
+  EXPECT_DOUBLE_EQ(path.commit_seconds, 0.0005);
+  NoteHandoff(path, 100, 0.001, 0.001);
+  EXPECT_DOUBLE_EQ(path.bytes_per_second, 1048576000) << "few bytes say nothing";
+  EXPECT_GT(path.commit_seconds, 0.0005);
+  EXPECT_LT(path.commit_seconds, 0.0006) << "an earlier better figure fades slowly";
+  for (int i = 0; i < 200; ++i) NoteHandoff(path, 1 << 20, 0.1, 0.001);
+  EXPECT_DOUBLE_EQ(path.bytes_per_second, 10485760) << "the path has become slow";
+  EXPECT_DOUBLE_EQ(path.commit_seconds, 0.001);
+}
+
+TEST(PlacementTest, ALongStepOrAFullBatchCountsAgainstADecodeWorker) {
+  std::vector<PairView> pairs = {Pair(), Pair()};
+  pairs[0].decode.step_seconds = 0.030;
+  pairs[1].decode.step_seconds = 0.020;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u);
+  pairs[1].decode.running_sequences = 5;  // of 8
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u);
+}
+
+TEST(PlacementTest, AMigrationNeedsADecodeWorkerWithRoom) {
+  std::vector<WorkerView> decodes = {Worker(), Worker(), Worker()};
+  EXPECT_EQ(ChooseDecode({}, decodes, kNeed, 1), 1u) << "in turn";
+  decodes[0].running_sequences = 8;
+  decodes[1].pages_free = 7;
+  EXPECT_EQ(ChooseDecode({}, decodes, kNeed, 0), 2u);
+  decodes[2].avoided = true;
+  decodes[1].pages_total = 5;
+  EXPECT_EQ(ChooseDecode({}, decodes, kNeed, 0), 0u) << "the others are avoided or too small";
+  EXPECT_EQ(ChooseDecode({}, {}, kNeed, 0), std::nullopt);
 }
 
 TEST(PlacementTest, RoundRobinTakesTurnsWhateverTheLoad) {
-  std::vector<PairView> pairs = {Pair(1, "p1", "d1"), Pair(2, "p2", "d2")};
+  std::vector<PairView> pairs = {Pair(), Pair()};
   pairs[0].prefill.waiting_tokens = 100000;
   pairs[1].prefill.cached_tokens = 80;
   const PlacementRules rules{PlacementPolicy::kRoundRobin};
-  EXPECT_EQ(ChoosePair(rules, pairs, kNeed, {}, 0), 0u);
-  EXPECT_EQ(ChoosePair(rules, pairs, kNeed, {}, 1), 1u);
+  EXPECT_EQ(ChoosePair(rules, pairs, kNeed, 0), 0u);
+  EXPECT_EQ(ChoosePair(rules, pairs, kNeed, 1), 1u);
   pairs[1].decode.pages_total = 1;
-  EXPECT_EQ(ChoosePair(rules, pairs, kNeed, {}, 1), 0u) << "but what does not fit";
+  EXPECT_EQ(ChoosePair(rules, pairs, kNeed, 1), 0u) << "but what does not fit";
 }
 
 }  // namespace

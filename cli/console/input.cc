@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/console/input_text.h"
+#include "cli/console/input.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,11 +17,7 @@ constexpr size_t kMaxInputBytes = size_t{16} << 20;
 
 absl::StatusOr<std::string> ReadInput(const Console& console) {
   std::string text;
-  while (true) {
-    pollfd fds[] = {{console.input_fd, POLLIN, 0}, {console.interrupt->fd(), POLLIN, 0}};
-    if (poll(fds, 2, -1) < 0) continue;
-    if (console.interrupt->triggered()) return absl::CancelledError("interrupted");
-    if (fds[0].revents == 0) continue;
+  while (console.interrupt->WaitForInput(console.input_fd)) {
     char piece[4096];
     const ssize_t count = read(console.input_fd, piece, sizeof(piece));
     if (count == 0) return text;
@@ -35,6 +30,7 @@ absl::StatusOr<std::string> ReadInput(const Console& console) {
       return absl::InvalidArgumentError(absl::StrCat("the standard input has more than ", kMaxInputBytes, " bytes"));
     }
   }
+  return absl::CancelledError("interrupted");
 }
 
 }  // namespace
@@ -48,6 +44,32 @@ absl::Status TakeInput(const Console& console, const char* flag, std::optional<s
   if (!text.ok()) return absl::Status(text.status().code(), absl::StrCat(flag, " -: ", text.status().message()));
   *value = *std::move(text);
   return absl::OkStatus();
+}
+
+LineSource::Result LineReader::Next(std::string* line) {
+  while (true) {
+    if (interrupt_.triggered()) return Result::kInterrupted;
+    if (const size_t newline = buffer_.find('\n'); newline != std::string::npos) {
+      *line = buffer_.substr(0, newline);
+      buffer_.erase(0, newline + 1);
+      return Result::kLine;
+    }
+    if (at_end_) {
+      if (buffer_.empty()) return Result::kEnd;
+      *line = std::move(buffer_);
+      buffer_.clear();
+      return Result::kLine;
+    }
+    if (buffer_.size() > kMaxLineBytes) return Result::kTooLong;
+    if (!interrupt_.WaitForInput(fd_)) return Result::kInterrupted;
+    char piece[4096];
+    const ssize_t count = read(fd_, piece, sizeof(piece));
+    if (count > 0) {
+      buffer_.append(piece, static_cast<size_t>(count));
+    } else if (count == 0 || errno != EINTR) {
+      at_end_ = true;
+    }
+  }
 }
 
 }  // namespace baton

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// A table of workers for whom the test plays the network.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/steady_time.h"
+#include "fake_tokenizer.h"
+#include "router/worker_table.h"
+
+namespace baton::router {
+
+inline constexpr absl::Duration kPeerTimeout = absl::Seconds(3);
+
+inline v1::WorkerStatus Status(const std::string& id, v1::WorkerRole role, uint64_t epoch = 1) {
+  v1::WorkerStatus status;
+  status.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
+  status.set_worker_id(id);
+  status.set_epoch(epoch);
+  status.set_role(role);
+  status.set_state(v1::WORKER_STATE_SERVING);
+  status.mutable_model()->set_name("m");
+  status.mutable_model()->set_vocab_size(3);
+  status.mutable_model()->set_max_context_tokens(1000);
+  status.mutable_model()->set_numerics_id("n1");
+  status.mutable_model()->set_assets_fingerprint("f1");
+  status.mutable_capacity()->set_pages_total(100);
+  status.mutable_capacity()->set_page_tokens(16);
+  status.mutable_capacity()->set_max_sequences(8);
+  return status;
+}
+
+inline std::shared_ptr<const ModelAssets> Assets(const std::string& fingerprint) {
+  auto assets = std::make_shared<ModelAssets>();
+  assets->fingerprint = fingerprint;
+  assets->tokenizer = std::make_unique<FakeTokenizer>(std::vector<std::string>{"a", "b", "c"});
+  return assets;
+}
+
+// A table of four addresses; the test plays the network.
+class WorkerTableTest : public ::testing::Test {
+ protected:
+  void Hear(size_t worker, const v1::WorkerStatus& status) {
+    table_.OnStatus(now_, worker, status, [] { return nullptr; });
+  }
+  WorkerTable::Effects Advance(absl::Duration by = absl::ZeroDuration()) {
+    now_ += by;
+    return table_.Advance(now_);
+  }
+  // p1 and d1 at the first two addresses, their pair ready.
+  void BringUpPair() {
+    Hear(0, Status("p1", v1::WORKER_ROLE_PREFILL));
+    Hear(1, Status("d1", v1::WORKER_ROLE_DECODE));
+    Advance();
+    table_.OnAssets(now_, "f1", Assets("f1"));
+    ProbeAll(absl::OkStatus());
+  }
+  int ProbeAll(const absl::Status& result) {
+    const std::vector<Placement> probes = Advance().probe;
+    for (const Placement& probe : probes) table_.OnProbed(now_, probe.pair, result);
+    return static_cast<int>(probes.size());
+  }
+  PlacementResult Place(std::vector<WorkerKey> avoid = {}, const std::string& numerics_id = "") {
+    return table_.Place(now_, {"m", "f1", numerics_id, 10, 20, std::move(avoid), {}, 0, {}});
+  }
+  std::string StateOf(size_t worker) {
+    v1::GetStatusResponse response;
+    table_.Describe(response);
+    return response.workers(static_cast<int>(worker)).state();
+  }
+  v1::PairInfo PairOf(const std::string& prefill, const std::string& decode) {
+    v1::GetStatusResponse response;
+    table_.Describe(response);
+    for (const v1::PairInfo& pair : response.pairs()) {
+      if (pair.prefill_worker() == prefill && pair.decode_worker() == decode) return pair;
+    }
+    return {};
+  }
+
+  SteadyTime now_;
+  WorkerTable table_{{{"a:1", "b:2", "c:3", "d:4"}, kPeerTimeout, 0}};
+};
+
+}  // namespace baton::router
