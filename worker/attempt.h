@@ -32,8 +32,6 @@ struct Attempt {
 
   // Tokens whose KV a prefill computes.
   int context_tokens() const { return static_cast<int>(prompt.size() + prior_output.size()); }
-  // Returns the most KV tokens that the request can need. Nobody reads the KV of the last output token.
-  int max_kv_tokens() const { return static_cast<int>(prompt.size() + sampling.max_tokens) - 1; }
 };
 
 // The worker's model and the limits of an attempt.

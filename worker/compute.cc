@@ -26,9 +26,7 @@ HandoffReceiver::Events Compute::ReceiverEvents() {
           .on_failed =
               [this](const AttemptKey& key, const Outcome& why) {
                 Post([key, why](Scheduler& scheduler) { scheduler.OnReceiveFailed(key, why); });
-              },
-          // The prefill worker's stream tells the router, which then cancels the attempt here.
-          .on_finished_by_writer = [](const AttemptKey&) {}};
+              }};
 }
 
 void Compute::Start(HandoffSender* sender, HandoffReceiver* receiver) {

@@ -36,17 +36,14 @@ class EventStream final : public EventSink<Event> {
   }
 
   void Write(Event event, bool last) override {
-    Reactor* to_finish = nullptr;
-    {
-      MutexLock lock(mutex_);
-      if (closed_) return;
-      closed_ = last;
-      // The front event is in flight while writing_: it must not change.
-      const bool mergeable = merge_ != nullptr && queue_.size() > (writing_ ? 1u : 0u);
-      if (!mergeable || !merge_(queue_.back(), event)) queue_.push_back(std::move(event));
-      to_finish = Advance();
-    }
-    if (to_finish != nullptr) to_finish->Finish(grpc::Status::OK);
+    Finishing finishing;
+    MutexLock lock(mutex_);
+    if (closed_) return;
+    closed_ = last;
+    // The front event is in flight while writing_: it must not change.
+    const bool mergeable = merge_ != nullptr && queue_.size() > (writing_ ? 1u : 0u);
+    if (!mergeable || !merge_(queue_.back(), event)) queue_.push_back(std::move(event));
+    Advance(finishing);
   }
 
   bool cancelled() const override { return cancelled_; }
@@ -78,41 +75,38 @@ class EventStream final : public EventSink<Event> {
     const std::function<void()> on_cancel_;
   };
 
-  void Attach(Reactor* reactor) {
-    Reactor* to_finish = nullptr;
-    {
-      MutexLock lock(mutex_);
-      reactor_ = reactor;
-      to_finish = Advance();
+  // Finishes the call, if it is to be finished, after the lock: to be declared before the lock. gRPC may run OnDone
+  // within Finish.
+  struct Finishing {
+    ~Finishing() {
+      if (reactor != nullptr) reactor->Finish(status);
     }
-    if (to_finish != nullptr) to_finish->Finish(grpc::Status::OK);
+    Reactor* reactor = nullptr;
+    grpc::Status status = grpc::Status::OK;
+  };
+
+  void Attach(Reactor* reactor) {
+    Finishing finishing;
+    MutexLock lock(mutex_);
+    reactor_ = reactor;
+    Advance(finishing);
   }
 
   // Returns whether the attempt still runs, so that its owner must be told.
   bool Cancel() {
     cancelled_ = true;
-    Reactor* to_finish = nullptr;
-    bool was_running = false;
-    {
-      MutexLock lock(mutex_);
-      was_running = !closed_;
-      closed_ = true;
-      if (!finish_called_) to_finish = reactor_;
-      finish_called_ = true;
-    }
-    if (to_finish != nullptr) to_finish->Finish(grpc::Status::CANCELLED);
-    return was_running;
+    Finishing finishing{.status = grpc::Status::CANCELLED};
+    MutexLock lock(mutex_);
+    if (!std::exchange(finish_called_, true)) finishing.reactor = reactor_;
+    return !std::exchange(closed_, true);
   }
 
   void WriteDone() {
-    Reactor* to_finish = nullptr;
-    {
-      MutexLock lock(mutex_);
-      writing_ = false;
-      queue_.pop_front();
-      to_finish = Advance();
-    }
-    if (to_finish != nullptr) to_finish->Finish(grpc::Status::OK);
+    Finishing finishing;
+    MutexLock lock(mutex_);
+    writing_ = false;
+    queue_.pop_front();
+    Advance(finishing);
   }
 
   void Detach() {
@@ -122,18 +116,16 @@ class EventStream final : public EventSink<Event> {
     queue_.clear();
   }
 
-  // Starts the next write, or returns the reactor if the call is to be finished. The caller calls Finish without the
-  // lock, because gRPC may run OnDone within Finish. OnDone never runs within a write.
-  Reactor* Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (reactor_ == nullptr || writing_ || finish_called_) return nullptr;
+  // Starts the next write, or lets the call be finished. OnDone never runs within a write.
+  void Advance(Finishing& finishing) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (reactor_ == nullptr || writing_ || finish_called_) return;
     if (!queue_.empty()) {
       writing_ = true;
       reactor_->StartWrite(&queue_.front());
-      return nullptr;
+    } else if (closed_) {
+      finish_called_ = true;
+      finishing.reactor = reactor_;
     }
-    if (!closed_) return nullptr;
-    finish_called_ = true;
-    return reactor_;
   }
 
   const Merge merge_;

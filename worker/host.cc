@@ -123,7 +123,7 @@ absl::Status WorkerHost::CreatePool(bool with_transport) {
     allocator = [this](size_t bytes) -> absl::StatusOr<PoolMemory> {
       const MemoryKind kind = model_->kv_memory();
       BATON_ASSIGN_OR_RETURN(const TransportMemory memory, transport_->AllocateRegion(kind, bytes));
-      return PoolMemory{.data = memory.data, .release = nullptr, .kind = kind};  // the transport's own
+      return PoolMemory{.data = memory.data, .owner = nullptr, .kind = kind};  // the transport's own
     };
   }
   BATON_ASSIGN_OR_RETURN(pool_, PagePool::Create(layout, static_cast<uint32_t>(pages), std::move(allocator)));

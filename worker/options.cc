@@ -182,12 +182,10 @@ absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {
 }
 
 ReplayOptions WorkerOptions::ForReplay() const {
-  ReplayOptions options;
-  options.step = replay_step;
-  options.prefill_tokens_per_second = replay_prefill_speed;
-  options.page_tokens = page_tokens;
-  if (kv_dtype != "auto") options.kv_dtype = KvTypeFromName(kv_dtype);
-  return options;
+  return {.step = replay_step,
+          .prefill_tokens_per_second = static_cast<double>(replay_prefill_speed),
+          .page_tokens = page_tokens,
+          .kv_dtype = KvTypeFromName(kv_dtype)};  // "auto" names no type
 }
 
 ModelOptions WorkerOptions::ForModel() const {
@@ -198,7 +196,7 @@ ModelOptions WorkerOptions::ForModel() const {
   options.kernels = kernels;
   options.page_tokens = page_tokens;
   if (quantize != "off") options.quantize = quantize == "int8" ? TensorType::kQ8_0 : TensorType::kQ4_0;
-  if (kv_dtype != "auto") options.kv_dtype = KvTypeFromName(kv_dtype);
+  options.kv_dtype = KvTypeFromName(kv_dtype);  // "auto" names no type
   return options;
 }
 

@@ -92,10 +92,8 @@ const Tensor* Checkpoint::Find(std::string_view name) const {
 }
 
 void Checkpoint::ReleasePages() const {
-  for (const Tensor& tensor : tensors_) ReleasePages(tensor);
+  for (const Tensor& tensor : tensors_) ReleaseMappedPages(tensor.data);
 }
-
-void Checkpoint::ReleasePages(const Tensor& tensor) { ReleaseMappedPages(tensor.data); }
 
 uint64_t Checkpoint::bytes() const {
   uint64_t bytes = 0;

@@ -30,9 +30,8 @@ class Checkpoint {
   const std::string& origin() const { return origin_; }            // path of the file or index, for error messages
   uint64_t bytes() const;                                          // sum over all tensors
 
-  // Returns the resident memory of the tensors (or of `tensor`) to the system. The next read loads from the file again.
+  // Returns the resident memory of the tensors to the system. The next read loads from the file again.
   void ReleasePages() const;
-  static void ReleasePages(const Tensor& tensor);
 
  private:
   Checkpoint() = default;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "common/file_descriptor.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
 
@@ -20,43 +21,22 @@ absl::Status SystemError(int error, const std::filesystem::path& path, std::stri
   return absl::ErrnoToStatus(error, Concat(path.string(), ": ", what));
 }
 
-// Closes the descriptor at the end of a scope; a mapping outlives the descriptor.
-struct Descriptor {
-  int fd = -1;
-  ~Descriptor() {
-    if (fd >= 0) close(fd);
-  }
-};
-
 }  // namespace
 
 absl::StatusOr<MappedFile> MappedFile::Open(const std::filesystem::path& path) {
   // Without O_NONBLOCK, opening a pipe would block before S_ISREG can refuse the pipe.
-  const Descriptor file{open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.fd < 0) return SystemError(errno, path, "cannot be opened");
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.valid()) return SystemError(errno, path, "cannot be opened");
   struct stat info = {};
-  if (fstat(file.fd, &info) != 0) return SystemError(errno, path, "cannot be examined");
+  if (fstat(file.get(), &info) != 0) return SystemError(errno, path, "cannot be examined");
   if (!S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(Concat(path.string(), ": expected a regular file"));
   }
   const auto size = static_cast<size_t>(info.st_size);
-  if (size == 0) return MappedFile({});
-  void* data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
-  if (data == MAP_FAILED) return SystemError(errno, path, Concat("cannot be mapped, ", size, " bytes"));
-  return MappedFile({static_cast<const std::byte*>(data), size});
-}
-
-MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
-  if (this != &other) {
-    Unmap();
-    bytes_ = std::exchange(other.bytes_, {});
-  }
-  return *this;
-}
-
-void MappedFile::Unmap() {
-  if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
-  bytes_ = {};
+  if (size == 0) return MappedFile(Mapping());
+  Mapping mapping = Mapping::Map(size, PROT_READ, MAP_PRIVATE, file.get());
+  if (mapping.data() == nullptr) return SystemError(errno, path, Concat("cannot be mapped, ", size, " bytes"));
+  return MappedFile(std::move(mapping));
 }
 
 void ReleaseMappedPages(std::span<const std::byte> mapped) {

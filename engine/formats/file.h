@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "common/mapping.h"
 
 namespace baton {
 
@@ -17,17 +19,12 @@ class MappedFile {
  public:
   // NOT_FOUND, PERMISSION_DENIED, ... by errno. INVALID_ARGUMENT when `path` is not a regular file.
   static absl::StatusOr<MappedFile> Open(const std::filesystem::path& path);
-  MappedFile(MappedFile&& other) noexcept : bytes_(other.bytes_) { other.bytes_ = {}; }
-  MappedFile& operator=(MappedFile&& other) noexcept;
-  ~MappedFile() { Unmap(); }
-
-  std::span<const std::byte> bytes() const { return bytes_; }
+  std::span<const std::byte> bytes() const { return {mapping_.data(), mapping_.bytes()}; }
 
  private:
-  explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  void Unmap();
+  explicit MappedFile(Mapping mapping) : mapping_(std::move(mapping)) {}
 
-  std::span<const std::byte> bytes_;
+  Mapping mapping_;  // empty for an empty file
 };
 
 // Returns the resident memory of `mapped` to the system. The next read loads from the file again. `mapped` must be part

@@ -201,12 +201,6 @@ struct Place {
   std::optional<uint64_t> bytes;  // empty when the type is unknown
 };
 
-std::string Dimensions(const std::vector<int64_t>& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) Append(text, i == 0 ? "" : ", ", shape[i]);
-  return text + "]";
-}
-
 // Errors do not name the tensor.
 absl::StatusOr<uint64_t> DataBytes(const GgmlType& type, const std::vector<int64_t>& shape) {
   if (const int64_t row = shape.empty() ? 1 : shape.back(); row % type.block_values != 0) {
@@ -215,12 +209,12 @@ absl::StatusOr<uint64_t> DataBytes(const GgmlType& type, const std::vector<int64
   uint64_t values = 1;
   for (const int64_t size : shape) {
     if (__builtin_mul_overflow(values, static_cast<uint64_t>(size), &values) || values > INT64_MAX) {
-      return Expected("fewer than 2^63 values, got shape ", Dimensions(shape));
+      return Expected("fewer than 2^63 values, got shape ", ShapeText(shape));
     }
   }
   uint64_t bytes = 0;
   if (__builtin_mul_overflow(values / type.block_values, uint64_t{type.block_bytes}, &bytes)) {
-    return Expected("fewer than 2^64 bytes, got shape ", Dimensions(shape));
+    return Expected("fewer than 2^64 bytes, got shape ", ShapeText(shape));
   }
   return bytes;
 }

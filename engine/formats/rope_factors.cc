@@ -13,19 +13,19 @@ constexpr double kTolerance = 1e-4;  // relative; float rounding stays below
 
 }  // namespace
 
+double Llama3Frequency(const Llama3Scaling& scaling, double frequency) {
+  const double turns = scaling.original_max_position * frequency / kTwoPi;
+  if (turns < scaling.low_freq_factor) return frequency / scaling.factor;
+  if (turns > scaling.high_freq_factor) return frequency;
+  const double keep = (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
+  return (1.0 - keep) * frequency / scaling.factor + keep * frequency;
+}
+
 std::vector<float> Llama3RopeFactors(const Llama3Scaling& scaling, double theta, int head_dim) {
   std::vector<float> factors(head_dim / 2);
   for (size_t i = 0; i < factors.size(); ++i) {
     const double frequency = DetPow(theta, -2.0 * static_cast<double>(i) / head_dim);
-    const double turns = scaling.original_max_position * frequency / kTwoPi;
-    double factor = scaling.factor;
-    if (turns > scaling.high_freq_factor) {
-      factor = 1;
-    } else if (turns >= scaling.low_freq_factor) {
-      const double keep = (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
-      factor = 1 / ((1 - keep) / scaling.factor + keep);
-    }
-    factors[i] = static_cast<float>(factor);
+    factors[i] = static_cast<float>(frequency / Llama3Frequency(scaling, frequency));
   }
   return factors;
 }

@@ -17,6 +17,12 @@ struct Llama3Scaling {
   double original_max_position = 8192;
 };
 
+// Scales the frequency of a rotary pair, by the pair's turns within the original context:
+//   fewer than low_freq_factor   the frequency is divided by `factor`
+//   more than high_freq_factor   the frequency stays
+//   between                      the two are blended linearly
+double Llama3Frequency(const Llama3Scaling& scaling, double frequency);
+
 // Returns [head_dim / 2] factors, highest frequency first.
 std::vector<float> Llama3RopeFactors(const Llama3Scaling& scaling, double theta, int head_dim);
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_join.h"
 #include "common/json.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
@@ -73,12 +74,6 @@ std::optional<uint64_t> ByteSize(const std::vector<int64_t>& shape, uint64_t ele
   return bytes;
 }
 
-std::string ShapeText(const std::vector<int64_t>& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) Append(text, i == 0 ? "" : ", ", shape[i]);
-  return text + "]";
-}
-
 // Reads one entry of the header. `body` is the file after the header. Errors do not name the file and the tensor.
 absl::StatusOr<Tensor> ReadTensor(const std::string& name, const Json& entry, std::span<const std::byte> body) {
   if (!entry.is_object()) return absl::InvalidArgumentError("expected an object with dtype, shape and data_offsets");
@@ -123,6 +118,8 @@ absl::Status CheckTiling(const std::vector<Tensor>& tensors, std::span<const std
 }
 
 }  // namespace
+
+std::string ShapeText(const std::vector<int64_t>& shape) { return Concat("[", absl::StrJoin(shape, ", "), "]"); }
 
 absl::StatusOr<std::vector<Tensor>> ParseSafetensors(std::span<const std::byte> file, std::string_view origin) {
   if (file.size() < kLengthBytes) {

@@ -29,6 +29,9 @@ struct Tensor {
   std::string name_in_file = {};    // GGUF only: the tensor's name before GgufTensors renamed it
 };
 
+// Returns "[2, 3]", for errors.
+std::string ShapeText(const std::vector<int64_t>& shape);
+
 // Returns the tensors of one file, sorted by name. Checks dtypes, that shape x dtype = bytes, and that the data of all
 // tensors fills the file without gap or overlap. INVALID_ARGUMENT names `origin`, the tensor and what was expected. The
 // result points into `file`.

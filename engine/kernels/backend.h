@@ -138,11 +138,11 @@ class Backend {
   virtual int revision() const = 0;             // part of numerics_id: raise it when a kernel's bits change
   virtual MemoryKind kv_memory() const = 0;     // where WriteKv and Attention need the pages
 
-  // Packs weights. Float types stay as they are. Quantized types keep their codes; 5- and 6-bit codes take a byte each.
-  // INVALID_ARGUMENT if shapes do not fit; RESOURCE_EXHAUSTED names the bytes.
-  virtual absl::StatusOr<std::unique_ptr<Matrix>> Pack(const TensorView& weights) = 0;
-  // Stacks matrices with equal cols by rows and packs them as one Matrix: q, k and v; gate and up.
+  // Stacks matrices with equal cols by rows and packs them as one Matrix: q, k and v; gate and up. Float types stay as
+  // they are. Quantized types keep their codes; 5- and 6-bit codes take a byte each. INVALID_ARGUMENT if shapes do not
+  // fit; RESOURCE_EXHAUSTED names the bytes.
   virtual absl::StatusOr<std::unique_ptr<Matrix>> PackStacked(std::span<const TensorView> weights) = 0;
+  absl::StatusOr<std::unique_ptr<Matrix>> Pack(const TensorView& weights) { return PackStacked({&weights, 1}); }
   // Widens a vector of a float type to f32.
   virtual absl::StatusOr<std::unique_ptr<WeightVector>> PackVector(const TensorView& weights) = 0;
   virtual absl::StatusOr<std::unique_ptr<RotaryTable>> PackRotary(RopeTable table) = 0;

@@ -15,7 +15,6 @@ class TimedBackend final : public Backend {
   std::string_view family() const override { return backend_->family(); }
   int revision() const override { return backend_->revision(); }
   MemoryKind kv_memory() const override { return backend_->kv_memory(); }
-  absl::StatusOr<std::unique_ptr<Matrix>> Pack(const TensorView& weights) override { return backend_->Pack(weights); }
   absl::StatusOr<std::unique_ptr<Matrix>> PackStacked(std::span<const TensorView> weights) override {
     return backend_->PackStacked(weights);
   }
@@ -34,7 +33,9 @@ class TimedBackend final : public Backend {
   }
   absl::Duration waited() const override { return backend_->waited(); }
 
-  void BeginStep(const StepRows& step) override { backend_->BeginStep(step); }
+  void BeginStep(const StepRows& step) override {
+    Timed(times_.attention, [&] { backend_->BeginStep(step); });
+  }
   void Embed(const Matrix& table, Activations& out) override {
     Timed(times_.element_wise, [&] { backend_->Embed(table, out); });
   }

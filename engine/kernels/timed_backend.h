@@ -11,7 +11,7 @@ namespace baton {
 
 struct WorkTimes {
   absl::Duration products;      // MatMul, including the preparation of activations
-  absl::Duration attention;     // Attention, without the projections before and after
+  absl::Duration attention;     // BeginStep, which divides the work, and Attention, without the projections around it
   absl::Duration kv;            // head norms and rotary positions of q and k, WriteKv
   absl::Duration element_wise;  // other norms, activation functions, additions, copies
   absl::Duration sampling;

@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 
 #include "absl/status/status.h"
@@ -12,20 +11,16 @@
 
 namespace baton {
 
-absl::StatusOr<HostMemory> HostMemory::Allocate(size_t bytes, bool huge_pages) {
-  if (bytes == 0) return HostMemory();
-  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) {
+absl::StatusOr<Mapping> AllocateHostMemory(size_t bytes, bool huge_pages) {
+  if (bytes == 0) return Mapping();
+  Mapping memory = Mapping::Map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  if (memory.data() == nullptr) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot map ", bytes, " bytes of memory: ", std::system_category().message(errno)));
   }
   // Huge pages only make access faster, so a failure is ignored.
-  if (huge_pages) madvise(data, bytes, MADV_HUGEPAGE);
-  return HostMemory(data, bytes);
-}
-
-HostMemory::~HostMemory() {
-  if (data_ != nullptr) munmap(data_, bytes_);
+  if (huge_pages) madvise(memory.data(), bytes, MADV_HUGEPAGE);
+  return memory;
 }
 
 }  // namespace baton

@@ -66,9 +66,8 @@ class KvLayout {
   size_t block_stride() const { return stride_; }               // bytes of the largest group's block
   size_t page_bytes() const { return slots_ * stride_; }        // of one page
   size_t row_bytes() const { return groups() * page_bytes(); }  // of the pages of all groups for page_tokens tokens
-  size_t slot_offset(int slot, uint32_t pages_total) const { return size_t(slot) * pages_total * stride_; }
   size_t block_offset(int layer, PageId page, uint32_t pages_total) const {
-    return slot_offset(place(layer).slot, pages_total) + size_t(ToIndex(page)) * stride_;
+    return (size_t(place(layer).slot) * pages_total + ToIndex(page)) * stride_;
   }
 
   // Numbers of pages of all groups together.

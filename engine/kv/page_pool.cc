@@ -21,11 +21,10 @@ namespace {
 
 enum State : uint8_t { kFree, kUsed, kCached, kQuarantined };
 
-absl::StatusOr<PoolMemory> AllocateHostMemory(size_t bytes) {
-  BATON_ASSIGN_OR_RETURN(HostMemory memory, HostMemory::Allocate(bytes));
-  auto owner = std::make_shared<HostMemory>(std::move(memory));
-  void* data = owner->data();
-  return PoolMemory{data, [owner]() mutable { owner.reset(); }};
+absl::StatusOr<PoolMemory> AllocateOwnMemory(size_t bytes) {
+  BATON_ASSIGN_OR_RETURN(Mapping memory, AllocateHostMemory(bytes));
+  void* const data = memory.data();
+  return PoolMemory{data, std::make_shared<Mapping>(std::move(memory))};
 }
 
 absl::Status CheckSize(const KvLayout& layout, uint32_t pages_total) {
@@ -71,7 +70,7 @@ void PageRef::SetQuarantined(bool quarantined) {
 absl::StatusOr<std::unique_ptr<PagePool>> PagePool::Create(const KvLayout& layout, uint32_t pages_total,
                                                            PoolAllocator allocator) {
   BATON_RETURN_IF_ERROR(CheckSize(layout, pages_total));
-  if (allocator == nullptr) allocator = AllocateHostMemory;
+  if (allocator == nullptr) allocator = AllocateOwnMemory;
   const size_t bytes = size_t(pages_total) * layout.page_bytes();
   absl::StatusOr<PoolMemory> memory = allocator(bytes);
   if (!memory.ok()) {
@@ -90,10 +89,7 @@ PagePool::PagePool(const KvLayout& layout, uint32_t pages_total, PoolMemory memo
       index_(pages_total),
       free_(pages_total) {}
 
-PagePool::~PagePool() {
-  assert(free_ + index_.evictable_pages() == pages_total_ && "a PageRef outlives its pool");
-  if (memory_.release) memory_.release();
-}
+PagePool::~PagePool() { assert(free_ + index_.evictable_pages() == pages_total_ && "a PageRef outlives its pool"); }
 
 absl::Status PagePool::Prefault(int threads) {
   if (memory_.kind != MemoryKind::kHost) return absl::OkStatus();

@@ -58,7 +58,7 @@ class PageRef {
 // Memory from an allocator other than the pool's own: a transport that registers memory, or a device.
 struct PoolMemory {
   void* data = nullptr;
-  std::function<void()> release;  // the pool's destructor calls it once
+  std::shared_ptr<void> owner;  // held as long as the pool lives; null: the memory outlives the pool
   MemoryKind kind = MemoryKind::kHost;
 };
 using PoolAllocator = std::function<absl::StatusOr<PoolMemory>(size_t bytes)>;

@@ -3,33 +3,21 @@
 
 #include <cstddef>
 
+#include "engine/formats/rope_factors.h"
 #include "engine/kernels/det_math.h"
 
 namespace baton {
-namespace {
-
-constexpr double kTwoPi = 6.283185307179586476925286766559;
-
-// Llama 3.1's scaling, by the turns of a pair within the original context:
-//   fewer than low_freq_factor   the frequency is divided by `factor`
-//   more than high_freq_factor   the frequency stays
-//   between                      the two are blended linearly
-double Llama3Frequency(const RopeConfig& config, double frequency) {
-  const double turns = config.original_max_position * frequency / kTwoPi;
-  if (turns < config.low_freq_factor) return frequency / config.factor;
-  if (turns > config.high_freq_factor) return frequency;
-  const double keep = (turns - config.low_freq_factor) / (config.high_freq_factor - config.low_freq_factor);
-  return (1.0 - keep) * frequency / config.factor + keep * frequency;
-}
-
-}  // namespace
 
 std::vector<double> RopeFrequencies(const RopeConfig& config, int head_dim) {
+  const Llama3Scaling llama3 = {.factor = config.factor,
+                                .low_freq_factor = config.low_freq_factor,
+                                .high_freq_factor = config.high_freq_factor,
+                                .original_max_position = config.original_max_position};
   std::vector<double> frequencies(head_dim / 2);
   for (size_t i = 0; i < frequencies.size(); ++i) {
     double frequency = DetPow(config.theta, -2.0 * static_cast<double>(i) / head_dim);
     if (config.scaling == RopeConfig::Scaling::kLinear) frequency /= config.factor;
-    if (config.scaling == RopeConfig::Scaling::kLlama3) frequency = Llama3Frequency(config, frequency);
+    if (config.scaling == RopeConfig::Scaling::kLlama3) frequency = Llama3Frequency(llama3, frequency);
     frequencies[i] = frequency;
   }
   return frequencies;

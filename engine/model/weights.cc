@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_join.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
 #include "engine/formats/block_codec.h"
@@ -67,7 +66,7 @@ class TensorReader {
                           Concat(checkpoint_.origin(), ": tensor ", parts[0].first, ": ", matrix.status().message()));
     for (const auto& [name, outputs] : parts) {
       const Tensor& tensor = *checkpoint_.Find(name);
-      Checkpoint::ReleasePages(tensor);
+      ReleaseMappedPages(tensor.data);
       loaded_bytes_ += tensor.data.size();
     }
     if (progress_) progress_(loaded_bytes_, total_bytes_);
@@ -91,9 +90,6 @@ class TensorReader {
   }
 
  private:
-  static std::string ShapeText(const std::vector<int64_t>& shape) {
-    return Concat("[", absl::StrJoin(shape, ", "), "]");
-  }
   absl::Status Error(std::string_view name, std::string_view what) const {
     const Tensor* const tensor = checkpoint_.Find(name);
     const bool renamed = tensor != nullptr && !tensor->name_in_file.empty();

@@ -14,8 +14,9 @@ constexpr float kHighest = std::numeric_limits<float>::max();
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 constexpr size_t kLanes = 16;
 
-// Returns the highest finite value, or -infinity if there is none.
-float HighestFinite(std::span<const float> values) {
+}  // namespace
+
+float Max(std::span<const float> values) {
   std::array<float, kLanes> lanes;
   lanes.fill(kMinusInfinity);
   const auto take = [&lanes](size_t lane, float x) {
@@ -29,8 +30,6 @@ float HighestFinite(std::span<const float> values) {
   for (; i < values.size(); ++i) take(0, values[i]);
   return *std::max_element(lanes.begin(), lanes.end());
 }
-
-}  // namespace
 
 void CopyFinite(std::span<const float> logits, std::span<float> out) {
   for (size_t i = 0; i < logits.size(); ++i) {
@@ -47,7 +46,7 @@ TokenId ArgMax(std::span<const float> values) {
   size_t best_index = 0;
   for (size_t begin = 0; begin < values.size(); begin += kBlock) {
     const std::span<const float> block = values.subspan(begin, std::min(kBlock, values.size() - begin));
-    const float highest = HighestFinite(block);
+    const float highest = Max(block);
     if (highest > best) {
       best = highest;
       best_index = begin + static_cast<size_t>(std::find(block.begin(), block.end(), highest) - block.begin());
@@ -55,8 +54,6 @@ TokenId ArgMax(std::span<const float> values) {
   }
   return static_cast<TokenId>(best_index);
 }
-
-float Max(std::span<const float> values) { return HighestFinite(values); }
 
 std::vector<std::pair<TokenId, float>> Highest(std::span<const float> values, size_t count) {
   std::vector<std::pair<TokenId, float>> highest;

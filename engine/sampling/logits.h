@@ -20,7 +20,7 @@ void CopyFinite(std::span<const float> logits, std::span<float> out);
 // Returns the lowest id of the highest finite value; 0 if no value is finite.
 TokenId ArgMax(std::span<const float> values);
 
-// Returns the highest value. Values must be finite or -infinity.
+// Returns the highest finite value; -infinity if no value is finite.
 float Max(std::span<const float> values);
 
 // Returns the `count` highest of finite values, highest first, lowest id on ties. For small counts: O(count) per

@@ -58,6 +58,8 @@ std::string Signed(std::string_view label, const AuthTranscript& transcript) {
   return data;
 }
 
+absl::Status Malformed() { return absl::UnauthenticatedError("malformed authentication message"); }
+
 absl::Status WrongSecret() {
   return absl::UnauthenticatedError("the peer's proof is wrong: expected the same transport secret on both sides");
 }
@@ -108,9 +110,7 @@ absl::StatusOr<std::string> AuthHandshake::Start() {
 }
 
 AuthHandshake::Step AuthHandshake::OnMessage(std::string_view message) {
-  if (message.empty() || message.size() > kMaxMessageBytes) {
-    return Fail(absl::UnauthenticatedError("malformed authentication message"), true);
-  }
+  if (message.empty() || message.size() > kMaxMessageBytes) return Fail(Malformed());
   const auto type = static_cast<MessageType>(message[0]);
   const std::string_view body = message.substr(1);
   if (state_ == State::kWaitForHello && type == MessageType::kHello) return OnHello(body);
@@ -118,53 +118,50 @@ AuthHandshake::Step AuthHandshake::OnMessage(std::string_view message) {
   if (state_ == State::kWaitForProof && type == MessageType::kProof) return OnProof(body);
   if (state_ == State::kWaitForAccept && type == MessageType::kAccept) return OnAccept(body);
   if (role_ == AuthRole::kClient && type == MessageType::kReject) return OnReject(body);
-  return Fail(absl::UnauthenticatedError("authentication message out of order"), true);
+  return Fail(absl::UnauthenticatedError("authentication message out of order"));
 }
 
 AuthHandshake::Step AuthHandshake::OnHello(std::string_view body) {
   std::string version;
   AppendUint32(version, transcript_.version);
-  if (body.size() != version.size() + sizeof(Nonce)) {
-    return Fail(absl::UnauthenticatedError("malformed authentication message"), true);
-  }
+  if (body.size() != version.size() + sizeof(Nonce)) return Fail(Malformed());
   if (body.substr(0, version.size()) != version) {
     return Fail(absl::FailedPreconditionError(
-                    absl::StrCat("the peer has another transport version, expected ", transcript_.version)),
-                true);
+        absl::StrCat("the peer has another transport version, expected ", transcript_.version)));
   }
   std::memcpy(transcript_.client_nonce.data(), body.data() + version.size(), sizeof(Nonce));
   absl::StatusOr<Nonce> nonce = MakeNonce();
-  if (!nonce.ok()) return Fail(nonce.status(), false);
+  if (!nonce.ok()) return Fail(nonce.status());
   transcript_.server_nonce = *nonce;
   state_ = State::kWaitForProof;
   return {.reply = Message(MessageType::kChallenge, AsText(transcript_.server_nonce)), .status = {}};
 }
 
 AuthHandshake::Step AuthHandshake::OnChallenge(std::string_view body) {
-  if (body.size() != sizeof(Nonce)) return Fail(absl::UnauthenticatedError("malformed authentication message"), true);
+  if (body.size() != sizeof(Nonce)) return Fail(Malformed());
   std::memcpy(transcript_.server_nonce.data(), body.data(), sizeof(Nonce));
   absl::StatusOr<Mac> proof = MakeProof(secret_, role_, transcript_);
-  if (!proof.ok()) return Fail(proof.status(), false);
+  if (!proof.ok()) return Fail(proof.status());
   state_ = State::kWaitForAccept;
   return {.reply = Message(MessageType::kProof, AsText(*proof)), .status = {}};
 }
 
 AuthHandshake::Step AuthHandshake::OnProof(std::string_view body) {
   Mac theirs;
-  if (body.size() != sizeof(theirs)) return Fail(absl::UnauthenticatedError("malformed authentication message"), true);
+  if (body.size() != sizeof(theirs)) return Fail(Malformed());
   std::memcpy(theirs.data(), body.data(), sizeof(theirs));
-  if (!CheckProof(secret_, AuthRole::kClient, transcript_, theirs)) return Fail(WrongSecret(), true);
+  if (!CheckProof(secret_, AuthRole::kClient, transcript_, theirs)) return Fail(WrongSecret());
   absl::StatusOr<Mac> ours = MakeProof(secret_, role_, transcript_);
-  if (!ours.ok()) return Fail(ours.status(), false);
+  if (!ours.ok()) return Fail(ours.status());
   state_ = State::kDone;
   return {.reply = Message(MessageType::kAccept, AsText(*ours)), .status = {}, .done = true};
 }
 
 AuthHandshake::Step AuthHandshake::OnAccept(std::string_view body) {
   Mac theirs;
-  if (body.size() != sizeof(theirs)) return Fail(absl::UnauthenticatedError("malformed authentication message"), false);
+  if (body.size() != sizeof(theirs)) return Fail(Malformed());
   std::memcpy(theirs.data(), body.data(), sizeof(theirs));
-  if (!CheckProof(secret_, AuthRole::kServer, transcript_, theirs)) return Fail(WrongSecret(), false);
+  if (!CheckProof(secret_, AuthRole::kServer, transcript_, theirs)) return Fail(WrongSecret());
   state_ = State::kDone;
   return {.reply = "", .status = {}, .done = true};
 }
@@ -173,18 +170,18 @@ AuthHandshake::Step AuthHandshake::OnReject(std::string_view body) {
   const auto reason = body.empty() ? RejectReason::kMalformed : static_cast<RejectReason>(body[0]);
   if (reason == RejectReason::kVersion) {
     return Fail(
-        absl::FailedPreconditionError(absl::StrCat("the peer refuses our transport version ", transcript_.version)),
-        false);
+        absl::FailedPreconditionError(absl::StrCat("the peer refuses our transport version ", transcript_.version)));
   }
   if (reason == RejectReason::kSecret) {
-    return Fail(absl::UnauthenticatedError("the peer refuses our transport secret"), false);
+    return Fail(absl::UnauthenticatedError("the peer refuses our transport secret"));
   }
-  return Fail(absl::UnauthenticatedError("the peer refuses our authentication message as malformed"), false);
+  return Fail(absl::UnauthenticatedError("the peer refuses our authentication message as malformed"));
 }
 
-AuthHandshake::Step AuthHandshake::Fail(absl::Status status, bool tell_peer) {
+AuthHandshake::Step AuthHandshake::Fail(absl::Status status) {
   Step step;
-  if (tell_peer && role_ == AuthRole::kServer) {
+  const bool fault_of_peer = absl::IsUnauthenticated(status) || absl::IsFailedPrecondition(status);
+  if (fault_of_peer && role_ == AuthRole::kServer) {
     RejectReason reason = RejectReason::kMalformed;
     if (state_ == State::kWaitForProof) reason = RejectReason::kSecret;
     if (absl::IsFailedPrecondition(status)) reason = RejectReason::kVersion;

@@ -82,7 +82,7 @@ class AuthHandshake {
   Step OnProof(std::string_view body);
   Step OnAccept(std::string_view body);
   Step OnReject(std::string_view body);
-  Step Fail(absl::Status status, bool tell_peer);
+  Step Fail(absl::Status status);  // a server tells the client, unless the failure is its own
 
   const AuthRole role_;
   const std::string secret_;

@@ -15,15 +15,15 @@ namespace {
 
 class BothEndpoints final : public HandoffEndpoints, public TransportEvents {
  public:
-  BothEndpoints(Endpoint<HandoffReceiver> receiver, Endpoint<HandoffSender> sender)
+  BothEndpoints(std::unique_ptr<TransportReceiver> receiver, std::unique_ptr<TransportSender> sender)
       : receiver_(std::move(receiver)), sender_(std::move(sender)) {}
 
-  HandoffReceiver& receiver() override { return *receiver_.endpoint; }
-  HandoffSender& sender() override { return *sender_.endpoint; }
+  HandoffReceiver& receiver() override { return *receiver_; }
+  HandoffSender& sender() override { return *sender_; }
 
   void OnPeerAccepted(PeerId peer) override {
     accepted_.insert(peer);
-    receiver_.events->OnPeerAccepted(peer);
+    receiver_->OnPeerAccepted(peer);
   }
   void OnMessage(PeerId peer, std::string_view message) override { Of(peer).OnMessage(peer, message); }
   void OnPeerState(PeerId peer, PeerState state, const absl::Status& why) override {
@@ -35,10 +35,12 @@ class BothEndpoints final : public HandoffEndpoints, public TransportEvents {
   }
 
  private:
-  TransportEvents& Of(PeerId peer) { return accepted_.contains(peer) ? *receiver_.events : *sender_.events; }
+  TransportEvents& Of(PeerId peer) {
+    return accepted_.contains(peer) ? static_cast<TransportEvents&>(*receiver_) : *sender_;
+  }
 
-  const Endpoint<HandoffReceiver> receiver_;
-  const Endpoint<HandoffSender> sender_;
+  const std::unique_ptr<TransportReceiver> receiver_;
+  const std::unique_ptr<TransportSender> sender_;
   absl::flat_hash_set<PeerId> accepted_;  // on the I/O thread only
 };
 
@@ -49,9 +51,10 @@ absl::StatusOr<std::unique_ptr<HandoffEndpoints>> HandoffEndpoints::Create(const
                                                                            Transport* transport, PagePool* pool,
                                                                            HandoffCapacity* capacity,
                                                                            HandoffReceiver::Events events) {
-  BATON_ASSIGN_OR_RETURN(Endpoint<HandoffReceiver> receiver,
+  BATON_ASSIGN_OR_RETURN(std::unique_ptr<TransportReceiver> receiver,
                          MakeReceiver(identity, options, transport, pool, capacity, std::move(events)));
-  BATON_ASSIGN_OR_RETURN(Endpoint<HandoffSender> sender, MakeSender(identity, SenderOptions{}, transport, pool));
+  BATON_ASSIGN_OR_RETURN(std::unique_ptr<TransportSender> sender,
+                         MakeSender(identity, SenderOptions{}, transport, pool));
   auto both = std::make_unique<BothEndpoints>(std::move(receiver), std::move(sender));
   BATON_RETURN_IF_ERROR(transport->Start(both.get()));
   return both;

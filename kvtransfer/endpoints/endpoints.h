@@ -55,21 +55,15 @@ struct ReceivedSequence {
 class HandoffReceiver {
  public:
   // At most one callback runs per attempt, once. No callback runs for an attempt closed before, but a callback may run
-  // while CloseAttempt runs: drop a sequence whose attempt is unknown.
+  // while CloseAttempt runs: drop a sequence whose attempt is unknown. No callback tells that the writer's first token
+  // finished the request: the prefill worker's stream tells the router, which then closes the attempt.
   struct Events {
     // The pages are complete; the receiver has sent Committed. The sequence holds a batch slot until CloseAttempt.
     std::function<void(ReceivedSequence)> on_received;
     // The attempt will not be received: refused, cancelled by the writer, writer lost, commit mismatch.
     std::function<void(AttemptKey, Outcome)> on_failed;
-    // The writer's first token finished the request. The attempt holds nothing any more.
-    std::function<void(AttemptKey)> on_finished_by_writer;
   };
 
-  // Starts `transport` and listens. `pool` must be in a region of `transport`. `capacity` must outlive the receiver.
-  static absl::StatusOr<std::unique_ptr<HandoffReceiver>> Create(const HandoffIdentity& identity,
-                                                                 const ReceiverOptions& options, Transport* transport,
-                                                                 PagePool* pool, HandoffCapacity* capacity,
-                                                                 Events events);
   virtual ~HandoffReceiver() = default;
 
   // Lets a writer reserve for the attempt of a request that arrived at the router at `arrival`. ALREADY_EXISTS: the
@@ -163,6 +157,7 @@ class HandoffSender {
 // Joins both endpoints on one transport, for a decode worker, which hands its sequences over while it drains.
 class HandoffEndpoints {
  public:
+  // Starts `transport` and listens. `pool` must be in a region of `transport`. `capacity` must outlive the endpoints.
   static absl::StatusOr<std::unique_ptr<HandoffEndpoints>> Create(const HandoffIdentity& identity,
                                                                   const ReceiverOptions& options, Transport* transport,
                                                                   PagePool* pool, HandoffCapacity* capacity,

@@ -7,19 +7,28 @@
 #include "absl/status/statusor.h"
 #include "kvtransfer/endpoints/endpoints.h"
 #include "kvtransfer/transport.h"
+#include "kvtransfer/wire/hello.h"
 
 namespace baton {
 
-template <typename T>
-struct Endpoint {
-  std::unique_ptr<T> endpoint;
-  TransportEvents* events = nullptr;  // implemented by `endpoint`
-};
+// An endpoint that is ready for its transport's events.
+class TransportSender : public HandoffSender, public TransportEvents {};
+class TransportReceiver : public HandoffReceiver, public TransportEvents {};
 
-absl::StatusOr<Endpoint<HandoffSender>> MakeSender(const HandoffIdentity& identity, const SenderOptions& options,
-                                                   Transport* transport, PagePool* pool);
-absl::StatusOr<Endpoint<HandoffReceiver>> MakeReceiver(const HandoffIdentity& identity, const ReceiverOptions& options,
-                                                       Transport* transport, PagePool* pool, HandoffCapacity* capacity,
-                                                       HandoffReceiver::Events events);
+inline handoff::Hello HelloOf(const HandoffIdentity& identity, const PagePool& pool) {
+  return {.worker_id = identity.worker_id,
+          .epoch = identity.epoch,
+          .numerics_id = identity.numerics_id,
+          .layout = pool.layout().ToString(),
+          .pages_total = pool.pages_total()};
+}
+
+absl::StatusOr<std::unique_ptr<TransportSender>> MakeSender(const HandoffIdentity& identity,
+                                                            const SenderOptions& options, Transport* transport,
+                                                            PagePool* pool);
+absl::StatusOr<std::unique_ptr<TransportReceiver>> MakeReceiver(const HandoffIdentity& identity,
+                                                                const ReceiverOptions& options, Transport* transport,
+                                                                PagePool* pool, HandoffCapacity* capacity,
+                                                                HandoffReceiver::Events events);
 
 }  // namespace baton

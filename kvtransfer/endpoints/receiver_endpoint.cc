@@ -20,7 +20,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/log.h"
 #include "common/mutex.h"
-#include "common/status_macros.h"
 #include "kvtransfer/endpoints/endpoints.h"
 #include "kvtransfer/endpoints/make_endpoint.h"
 #include "kvtransfer/endpoints/peer_log.h"
@@ -100,28 +99,17 @@ class PoolPages final : public handoff::Admission {
   std::vector<PageRef> released_;
 };
 
-handoff::ReceiverConfig MachineConfig(const ReceiverOptions& options, const PagePool& pool) {
-  return {.layout = &pool.layout(), .pages_total = pool.pages_total(), .max_attempts = options.max_attempts};
-}
-
-class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
+class ReceiverEndpoint final : public TransportReceiver {
  public:
   ReceiverEndpoint(const HandoffIdentity& identity, const ReceiverOptions& options, Transport* transport,
                    PagePool* pool, HandoffCapacity* capacity, Events events)
       : options_(options),
         transport_(transport),
-        layout_(pool->layout()),
-        pages_total_(pool->pages_total()),
         pool_(*pool),
         events_(std::move(events)),
-        machine_(MachineConfig(options, *pool)),
-        pages_(capacity) {
-    self_.worker_id = identity.worker_id;
-    self_.epoch = identity.epoch;
-    self_.numerics_id = identity.numerics_id;
-    self_.layout = layout_.ToString();
-    self_.pages_total = pages_total_;
-  }
+        self_(HelloOf(identity, *pool)),
+        machine_({.layout = &pool->layout(), .pages_total = pool->pages_total(), .max_attempts = options.max_attempts}),
+        pages_(capacity) {}
 
   ~ReceiverEndpoint() override {
     // Destroys the pages after the lock and before the members: the release of a page may call Poke.
@@ -159,8 +147,16 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
     PeerState state = PeerState::kAlive;
     bool greeted() const { return !worker_id.empty(); }
   };
-  // Work to do after the lock.
+  // Work to do after the lock: to be declared before the lock.
   struct Effects {
+    explicit Effects(PagePool& of) : pool(of) {}
+    Effects(const Effects&) = delete;
+    Effects& operator=(const Effects&) = delete;
+    ~Effects() {
+      for (const auto& callback : callbacks) callback();
+      pool.Release(std::move(released));
+    }
+    PagePool& pool;
     std::vector<std::function<void()>> callbacks;
     std::vector<PageRef> released;
   };
@@ -169,18 +165,15 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
   void ApplyLocked(const handoff::ReceiverMachine::Event& event, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Carry(handoff::ReceiverMachine::Action action, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Finish(Effects effects);
   void Greet(PeerId id, const handoff::Hello& hello, Effects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Refuse(PeerId id, const handoff::Hello& hello, const std::string& why, Effects* effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ReceiverOptions options_;
   Transport* const transport_;
-  const KvLayout layout_;
-  const uint32_t pages_total_;
   PagePool& pool_;
   const Events events_;
-  handoff::Hello self_;
+  const handoff::Hello self_;
 
   mutable Mutex mutex_;
   handoff::ReceiverMachine machine_ ABSL_GUARDED_BY(mutex_);
@@ -190,13 +183,9 @@ class ReceiverEndpoint final : public HandoffReceiver, public TransportEvents {
 };
 
 void ReceiverEndpoint::Apply(const handoff::ReceiverMachine::Event& event) {
-  Effects effects;
-  {
-    MutexLock lock(mutex_);
-    if (stopped_) return;
-    ApplyLocked(event, &effects);
-  }
-  Finish(std::move(effects));
+  Effects effects(pool_);
+  MutexLock lock(mutex_);
+  if (!stopped_) ApplyLocked(event, &effects);
 }
 
 void ReceiverEndpoint::ApplyLocked(const handoff::ReceiverMachine::Event& event, Effects* effects) {
@@ -213,20 +202,13 @@ void ReceiverEndpoint::Carry(handoff::ReceiverMachine::Action action, Effects* e
         .key = received->key,
         .pages = pages_.Take(received->pages),
         .tokens = received->tokens,
-        .cached_tokens = layout_.tokens_in(received->cached_pages),
+        .cached_tokens = pool_.layout().tokens_in(received->cached_pages),
         .output = std::move(received->output),
     });
     effects->callbacks.push_back([this, sequence] { events_.on_received(std::move(*sequence)); });
   } else if (auto* failed = std::get_if<handoff::ReceiverMachine::Failed>(&action)) {
     effects->callbacks.push_back([this, f = *failed] { events_.on_failed(f.key, f.why); });
-  } else if (auto* finished = std::get_if<handoff::ReceiverMachine::FinishedByWriter>(&action)) {
-    effects->callbacks.push_back([this, key = finished->key] { events_.on_finished_by_writer(key); });
   }
-}
-
-void ReceiverEndpoint::Finish(Effects effects) {
-  for (const auto& callback : effects.callbacks) callback();
-  pool_.Release(std::move(effects.released));
 }
 
 void ReceiverEndpoint::OnPeerAccepted(PeerId peer) {
@@ -243,22 +225,19 @@ void ReceiverEndpoint::OnPeerAccepted(PeerId peer) {
 
 void ReceiverEndpoint::OnMessage(PeerId peer, std::string_view bytes) {
   absl::StatusOr<handoff::WireMessage> message = handoff::Decode(bytes);
-  Effects effects;
-  {
-    MutexLock lock(mutex_);
-    const auto it = peers_.find(peer);
-    if (it == peers_.end()) return;
-    const auto* hello = message.ok() ? std::get_if<handoff::Hello>(&*message) : nullptr;
-    auto* ordinary = message.ok() ? std::get_if<handoff::Message>(&*message) : nullptr;
-    if (hello != nullptr && !it->second.greeted()) {
-      Greet(peer, *hello, &effects);
-    } else if (ordinary != nullptr && it->second.greeted()) {
-      ApplyLocked(handoff::ReceiverMachine::From{peer, std::move(*ordinary)}, &effects);
-    } else {
-      transport_->Disconnect(peer);  // the peer violates the protocol
-    }
+  Effects effects(pool_);
+  MutexLock lock(mutex_);
+  const auto it = peers_.find(peer);
+  if (it == peers_.end()) return;
+  const auto* hello = message.ok() ? std::get_if<handoff::Hello>(&*message) : nullptr;
+  auto* ordinary = message.ok() ? std::get_if<handoff::Message>(&*message) : nullptr;
+  if (hello != nullptr && !it->second.greeted()) {
+    Greet(peer, *hello, &effects);
+  } else if (ordinary != nullptr && it->second.greeted()) {
+    ApplyLocked(handoff::ReceiverMachine::From{peer, std::move(*ordinary)}, &effects);
+  } else {
+    transport_->Disconnect(peer);  // the peer violates the protocol
   }
-  Finish(std::move(effects));
 }
 
 void ReceiverEndpoint::Greet(PeerId id, const handoff::Hello& hello, Effects* effects) {
@@ -290,57 +269,46 @@ void ReceiverEndpoint::Refuse(PeerId id, const handoff::Hello& hello, const std:
 }
 
 void ReceiverEndpoint::OnPeerState(PeerId peer, PeerState state, const absl::Status& why) {
-  Effects effects;
-  std::string worker;
-  {
-    MutexLock lock(mutex_);
-    if (const auto it = peers_.find(peer); it != peers_.end()) {
-      worker = it->second.worker_id;
-      it->second.state = state;
-      if (state == PeerState::kRevoked) peers_.erase(it);
+  Effects effects(pool_);
+  MutexLock lock(mutex_);
+  if (const auto it = peers_.find(peer); it != peers_.end()) {
+    if (it->second.greeted()) {
+      effects.callbacks.push_back([this, worker = it->second.worker_id, state, why] {
+        LogPeerState(worker, state, why, pool_.counts().quarantined);
+      });
     }
-    ApplyLocked(handoff::ReceiverMachine::PeerChanged{peer, state, why}, &effects);
+    it->second.state = state;
+    if (state == PeerState::kRevoked) peers_.erase(it);
   }
-  if (!worker.empty()) LogPeerState(worker, state, why, pool_.counts().quarantined);
-  Finish(std::move(effects));
+  ApplyLocked(handoff::ReceiverMachine::PeerChanged{peer, state, why}, &effects);
 }
 
 bool ReceiverEndpoint::AllowWrite(PeerId peer, StreamId stream, uint64_t offset, uint64_t bytes) {
   // A transport may cut a put anywhere, so that a piece may hold parts of blocks. All blocks of the piece must be
   // granted.
-  const uint64_t block_bytes = layout_.block_stride();
-  const uint64_t blocks = uint64_t(layout_.slots()) * pages_total_;
+  const uint32_t pages_total = pool_.pages_total();
+  const uint64_t block_bytes = pool_.layout().block_stride();
+  const uint64_t blocks = uint64_t(pool_.layout().slots()) * pages_total;
   if (bytes == 0 || offset >= blocks * block_bytes || bytes > blocks * block_bytes - offset) return false;
   const uint64_t first = offset / block_bytes;
   const uint64_t last = (offset + bytes - 1) / block_bytes;
-  if (first / pages_total_ != last / pages_total_) return false;  // the piece spans two slots
+  if (first / pages_total != last / pages_total) return false;  // the piece spans two slots
   MutexLock lock(mutex_);
-  return machine_.MayWrite(peer, stream, uint32_t(first % pages_total_), uint32_t(last - first + 1));
+  return machine_.MayWrite(peer, stream, uint32_t(first % pages_total), uint32_t(last - first + 1));
 }
 
 }  // namespace
 
-absl::StatusOr<Endpoint<HandoffReceiver>> MakeReceiver(const HandoffIdentity& identity, const ReceiverOptions& options,
-                                                       Transport* transport, PagePool* pool, HandoffCapacity* capacity,
-                                                       HandoffReceiver::Events events) {
+absl::StatusOr<std::unique_ptr<TransportReceiver>> MakeReceiver(const HandoffIdentity& identity,
+                                                                const ReceiverOptions& options, Transport* transport,
+                                                                PagePool* pool, HandoffCapacity* capacity,
+                                                                HandoffReceiver::Events events) {
   if (identity.worker_id.empty()) return absl::InvalidArgumentError("worker_id is empty");
   if (options.max_attempts < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("receiver options: max_attempts is ", options.max_attempts, ", expected 1 or more"));
   }
-  auto receiver = std::make_unique<ReceiverEndpoint>(identity, options, transport, pool, capacity, std::move(events));
-  ReceiverEndpoint* transport_events = receiver.get();
-  return Endpoint<HandoffReceiver>{std::move(receiver), transport_events};
-}
-
-absl::StatusOr<std::unique_ptr<HandoffReceiver>> HandoffReceiver::Create(const HandoffIdentity& identity,
-                                                                         const ReceiverOptions& options,
-                                                                         Transport* transport, PagePool* pool,
-                                                                         HandoffCapacity* capacity, Events events) {
-  BATON_ASSIGN_OR_RETURN(Endpoint<HandoffReceiver> receiver,
-                         MakeReceiver(identity, options, transport, pool, capacity, std::move(events)));
-  BATON_RETURN_IF_ERROR(transport->Start(receiver.events));
-  return std::move(receiver.endpoint);
+  return std::make_unique<ReceiverEndpoint>(identity, options, transport, pool, capacity, std::move(events));
 }
 
 }  // namespace baton

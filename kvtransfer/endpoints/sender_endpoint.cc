@@ -37,16 +37,10 @@ namespace {
 
 using Machine = handoff::WriterMachine;
 
-class SenderEndpoint final : public HandoffSender, public TransportEvents {
+class SenderEndpoint final : public TransportSender {
  public:
   SenderEndpoint(const HandoffIdentity& identity, const SenderOptions& options, Transport* transport, PagePool* pool)
-      : options_(options), transport_(transport), pool_(pool) {
-    self_.worker_id = identity.worker_id;
-    self_.epoch = identity.epoch;
-    self_.numerics_id = identity.numerics_id;
-    self_.layout = pool->layout().ToString();
-    self_.pages_total = pool->pages_total();
-  }
+      : options_(options), transport_(transport), pool_(pool), self_(HelloOf(identity, *pool)) {}
 
   void Reserve(const AttemptKey& key, const HandoffTarget& target, int tokens, std::vector<PageHash> hashes,
                Events events) override;
@@ -62,7 +56,20 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
 
  private:
   using TargetKey = std::tuple<std::string, uint64_t, std::string>;  // worker_id, epoch, address
-  using Callbacks = std::vector<std::function<void()>>;
+  // Runs callbacks after the lock: to be declared before the lock.
+  class Callbacks {
+   public:
+    Callbacks() = default;
+    Callbacks(const Callbacks&) = delete;
+    Callbacks& operator=(const Callbacks&) = delete;
+    ~Callbacks() {
+      for (const auto& callback : callbacks_) callback();
+    }
+    void Add(std::function<void()> callback) { callbacks_.push_back(std::move(callback)); }
+
+   private:
+    std::vector<std::function<void()>> callbacks_;
+  };
 
   // A connection to one target. Erased when the target is lost or given up; the handoffs keep the PeerId.
   struct Connection {
@@ -81,7 +88,7 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
     std::optional<Machine> writer;  // once the connection is ready
     PeerId peer{};                  // of the writer
     uint32_t peer_pages_total = 0;
-    Callbacks released;  // once aborted
+    std::vector<std::function<void()>> released;  // once aborted
     SteadyTime first_put = SteadyTime::InfiniteFuture();
     SteadyTime commit_asked;
     uint64_t bytes = 0;
@@ -97,7 +104,6 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // FAILED_PRECONDITION: the workers do not fit. UNAVAILABLE: another worker answers.
   absl::Status CheckWelcome(const TargetKey& target, const handoff::Welcome& welcome) const;
-  void OnFlushed(const AttemptKey& key, const absl::Status& status);
   Connections::iterator FindConnection(PeerId peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Erases the connection and fails the handoffs that wait for it. A handoff that has begun ends when its peer is given
   // up or revoked.
@@ -114,14 +120,10 @@ class SenderEndpoint final : public HandoffSender, public TransportEvents {
   void Put(Handoff& handoff, const Machine::Put& put) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   HandoffStats Stats(const Handoff& handoff) const;
 
-  static void Run(const Callbacks& callbacks) {
-    for (const auto& callback : callbacks) callback();
-  }
-
   const SenderOptions options_;
   Transport* const transport_;
   PagePool* const pool_;
-  handoff::Hello self_;
+  const handoff::Hello self_;
 
   Mutex mutex_;
   Connections connections_ ABSL_GUARDED_BY(mutex_);
@@ -133,6 +135,7 @@ void SenderEndpoint::Reserve(const AttemptKey& key, const HandoffTarget& target,
                              std::vector<PageHash> hashes, Events events) {
   const TargetKey target_key(target.worker_id, target.epoch, target.address);
   handoff::Reserve reservation{key, tokens, std::move(hashes)};
+  Callbacks callbacks;
   MutexLock lock(mutex_);
   if (const std::optional<Outcome> why = Admit(reservation, target_key)) {
     transport_->Post(absl::ZeroDuration(), [fail = std::move(events.on_failed), why = *why] { fail(why); });
@@ -147,8 +150,7 @@ void SenderEndpoint::Reserve(const AttemptKey& key, const HandoffTarget& target,
   if (it == connections_.end()) {
     Connect(target_key);
   } else if (it->second.state == Connection::State::kReady) {
-    Callbacks none;  // Start has no callbacks
-    Tell(key, Machine::Start{}, &none);
+    Tell(key, Machine::Start{}, &callbacks);
   }
 }
 
@@ -182,31 +184,24 @@ void SenderEndpoint::Flush(const AttemptKey& key) { TellAndRun(key, Machine::Flu
 
 void SenderEndpoint::Commit(const AttemptKey& key, std::vector<TokenId> output) {
   Callbacks callbacks;
-  {
-    MutexLock lock(mutex_);
-    const auto it = handoffs_.find(key);
-    if (it == handoffs_.end()) return;
-    it->second->commit_asked = SteadyTime::Now();
-    Tell(key, Machine::CommitSequence{std::move(output)}, &callbacks);
-  }
-  Run(callbacks);
+  MutexLock lock(mutex_);
+  const auto it = handoffs_.find(key);
+  if (it == handoffs_.end()) return;
+  it->second->commit_asked = SteadyTime::Now();
+  Tell(key, Machine::CommitSequence{std::move(output)}, &callbacks);
 }
 
 void SenderEndpoint::Abort(const AttemptKey& key, bool finished, std::function<void()> released) {
   Callbacks callbacks;
-  {
-    MutexLock lock(mutex_);
-    const auto it = handoffs_.find(key);
-    if (it == handoffs_.end() || !it->second->writer) {
-      if (it != handoffs_.end())
-        handoffs_.erase(it);  // the connection was not ready: the target never heard of the handoff
-      callbacks.push_back(std::move(released));
-    } else {
-      it->second->released.push_back(std::move(released));
-      Tell(key, Machine::Abort{finished ? Cause::kFinished : Cause::kCancelled}, &callbacks);
-    }
+  MutexLock lock(mutex_);
+  const auto it = handoffs_.find(key);
+  if (it != handoffs_.end() && it->second->writer) {
+    it->second->released.push_back(std::move(released));
+    Tell(key, Machine::Abort{finished ? Cause::kFinished : Cause::kCancelled}, &callbacks);
+  } else {
+    handoffs_.erase(key);  // if the connection is not ready, the target never heard of the handoff
+    callbacks.Add(std::move(released));
   }
-  Run(callbacks);
 }
 
 void SenderEndpoint::Connect(const TargetKey& target) {
@@ -217,28 +212,19 @@ void SenderEndpoint::Connect(const TargetKey& target) {
 
 void SenderEndpoint::OnConnected(const TargetKey& target, const absl::StatusOr<PeerId>& peer) {
   Callbacks callbacks;
-  {
+  MutexLock lock(mutex_);
+  const auto it = connections_.find(target);
+  if (!peer.ok()) return DropConnection(it, PeerState::kGivenUp, peer.status(), &callbacks);
+  it->second.state = Connection::State::kGreeting;
+  it->second.peer = *peer;
+  transport_->Send(*peer, handoff::Encode(self_));
+  transport_->Post(options_.hello_timeout, [this, peer = *peer] {
+    Callbacks late;
     MutexLock lock(mutex_);
-    const auto it = connections_.find(target);
-    if (peer.ok()) {
-      it->second.state = Connection::State::kGreeting;
-      it->second.peer = *peer;
-      transport_->Send(*peer, handoff::Encode(self_));
-      transport_->Post(options_.hello_timeout, [this, peer = *peer] {
-        Callbacks late;
-        {
-          MutexLock lock(mutex_);
-          const auto it = FindConnection(peer);
-          if (it == connections_.end() || it->second.state != Connection::State::kGreeting) return;
-          DropConnection(it, PeerState::kGivenUp, absl::DeadlineExceededError("no answer to Hello"), &late);
-        }
-        Run(late);
-      });
-    } else {
-      DropConnection(it, PeerState::kGivenUp, peer.status(), &callbacks);
-    }
-  }
-  Run(callbacks);
+    const auto it = FindConnection(peer);
+    if (it == connections_.end() || it->second.state != Connection::State::kGreeting) return;
+    DropConnection(it, PeerState::kGivenUp, absl::DeadlineExceededError("no answer to Hello"), &late);
+  });
 }
 
 void SenderEndpoint::OnWelcome(Connections::iterator it, const handoff::Welcome& welcome, Callbacks* callbacks) {
@@ -247,7 +233,7 @@ void SenderEndpoint::OnWelcome(Connections::iterator it, const handoff::Welcome&
     DropConnection(it, PeerState::kGivenUp, status, callbacks, cause);
     return;
   }
-  callbacks->push_back([worker = std::get<0>(it->first), path = transport_->PathName(it->second.peer)] {
+  callbacks->Add([worker = std::get<0>(it->first), path = transport_->PathName(it->second.peer)] {
     Log(LogLevel::kInfo, "peer.connected", {{"peer", worker}, {"transport", path}});
   });
   it->second.state = Connection::State::kReady;
@@ -283,7 +269,7 @@ void SenderEndpoint::DropConnection(Connections::iterator it, PeerState state, c
                                     Callbacks* callbacks, Cause cause) {
   if (it->second.state != Connection::State::kConnecting) transport_->Disconnect(it->second.peer);
   const bool was_ready = it->second.state == Connection::State::kReady;
-  callbacks->push_back([worker = std::get<0>(it->first), address = std::get<2>(it->first), was_ready, state, why] {
+  callbacks->Add([worker = std::get<0>(it->first), address = std::get<2>(it->first), was_ready, state, why] {
     if (was_ready) return LogPeerState(worker, state, why);
     Log(LogLevel::kWarning, "peer.not_connected", {{"peer", worker}, {"address", address}, {"status", why}});
   });
@@ -292,7 +278,7 @@ void SenderEndpoint::DropConnection(Connections::iterator it, PeerState state, c
   for (auto handoff = handoffs_.begin(); handoff != handoffs_.end();) {
     const auto current = handoff++;
     if (current->second->writer || current->second->target != it->first) continue;
-    callbacks->push_back([fail = std::move(current->second->events.on_failed), outcome] { fail(outcome); });
+    callbacks->Add([fail = std::move(current->second->events.on_failed), outcome] { fail(outcome); });
     handoffs_.erase(current);
   }
   connections_.erase(it);
@@ -301,47 +287,41 @@ void SenderEndpoint::DropConnection(Connections::iterator it, PeerState state, c
 void SenderEndpoint::OnMessage(PeerId peer, std::string_view bytes) {
   absl::StatusOr<handoff::WireMessage> decoded = handoff::Decode(bytes);
   Callbacks callbacks;
-  {
-    MutexLock lock(mutex_);
-    const auto it = FindConnection(peer);
-    if (it == connections_.end()) return;
-    const bool greeting = it->second.state == Connection::State::kGreeting;
-    const auto* welcome = decoded.ok() ? std::get_if<handoff::Welcome>(&*decoded) : nullptr;
-    const auto* message = decoded.ok() ? std::get_if<handoff::Message>(&*decoded) : nullptr;
-    if (greeting && welcome != nullptr) {
-      OnWelcome(it, *welcome, &callbacks);
-    } else if (!greeting && message != nullptr) {
-      const AttemptKey& key = handoff::KeyOf(*message);
-      const auto handoff = handoffs_.find(key);
-      if (handoff != handoffs_.end() && handoff->second->writer && handoff->second->peer == peer) {
-        Tell(key, *message, &callbacks);
-      } else if (std::optional<handoff::Message> answer = Machine::AnswerToUnknown(*message)) {
-        transport_->Send(peer, handoff::Encode(*answer));
-      }
-    } else {
-      const absl::Status what = decoded.ok() ? absl::InvalidArgumentError("unexpected message") : decoded.status();
-      DropConnection(it, PeerState::kGivenUp, what, &callbacks);
+  MutexLock lock(mutex_);
+  const auto it = FindConnection(peer);
+  if (it == connections_.end()) return;
+  const bool greeting = it->second.state == Connection::State::kGreeting;
+  const auto* welcome = decoded.ok() ? std::get_if<handoff::Welcome>(&*decoded) : nullptr;
+  const auto* message = decoded.ok() ? std::get_if<handoff::Message>(&*decoded) : nullptr;
+  if (greeting && welcome != nullptr) {
+    OnWelcome(it, *welcome, &callbacks);
+  } else if (!greeting && message != nullptr) {
+    const AttemptKey& key = handoff::KeyOf(*message);
+    const auto handoff = handoffs_.find(key);
+    if (handoff != handoffs_.end() && handoff->second->writer && handoff->second->peer == peer) {
+      Tell(key, *message, &callbacks);
+    } else if (std::optional<handoff::Message> answer = Machine::AnswerToUnknown(*message)) {
+      transport_->Send(peer, handoff::Encode(*answer));
     }
+  } else {
+    const absl::Status what = decoded.ok() ? absl::InvalidArgumentError("unexpected message") : decoded.status();
+    DropConnection(it, PeerState::kGivenUp, what, &callbacks);
   }
-  Run(callbacks);
 }
 
 void SenderEndpoint::OnPeerState(PeerId peer, PeerState state, const absl::Status& why) {
   Callbacks callbacks;
-  {
-    MutexLock lock(mutex_);
-    if (const auto it = FindConnection(peer); it != connections_.end()) {
-      it->second.silent = state == PeerState::kSilent;
-      if (state == PeerState::kGivenUp || state == PeerState::kRevoked) {
-        DropConnection(it, state, why, &callbacks);
-      } else {
-        callbacks.push_back([worker = std::get<0>(it->first), state, why] { LogPeerState(worker, state, why); });
-      }
+  MutexLock lock(mutex_);
+  if (const auto it = FindConnection(peer); it != connections_.end()) {
+    it->second.silent = state == PeerState::kSilent;
+    if (state == PeerState::kGivenUp || state == PeerState::kRevoked) {
+      DropConnection(it, state, why, &callbacks);
+    } else {
+      callbacks.Add([worker = std::get<0>(it->first), state, why] { LogPeerState(worker, state, why); });
     }
-    if (state == PeerState::kGivenUp) TellAllOf(peer, Machine::PeerGivenUp{why}, &callbacks);
-    if (state == PeerState::kRevoked) TellAllOf(peer, Machine::PeerRevoked{why}, &callbacks);
   }
-  Run(callbacks);
+  if (state == PeerState::kGivenUp) TellAllOf(peer, Machine::PeerGivenUp{why}, &callbacks);
+  if (state == PeerState::kRevoked) TellAllOf(peer, Machine::PeerRevoked{why}, &callbacks);
 }
 
 void SenderEndpoint::TellAllOf(PeerId peer, const Machine::Event& event, Callbacks* callbacks) {
@@ -352,21 +332,10 @@ void SenderEndpoint::TellAllOf(PeerId peer, const Machine::Event& event, Callbac
   for (const AttemptKey& key : keys) Tell(key, event, callbacks);
 }
 
-void SenderEndpoint::OnFlushed(const AttemptKey& key, const absl::Status& status) {
-  if (status.ok()) {
-    TellAndRun(key, Machine::FlushDone{});
-  } else {
-    TellAndRun(key, Machine::FlushFailed{status});
-  }
-}
-
 void SenderEndpoint::TellAndRun(const AttemptKey& key, const Machine::Event& event) {
   Callbacks callbacks;
-  {
-    MutexLock lock(mutex_);
-    Tell(key, event, &callbacks);
-  }
-  Run(callbacks);
+  MutexLock lock(mutex_);
+  Tell(key, event, &callbacks);
 }
 
 void SenderEndpoint::Tell(const AttemptKey& key, const Machine::Event& event, Callbacks* callbacks) {
@@ -393,24 +362,25 @@ void SenderEndpoint::Carry(Handoff& handoff, const Machine::Action& action, Call
     Put(handoff, *put);
   } else if (std::holds_alternative<Machine::Flush>(action)) {
     const AttemptKey key = handoff.writer->key();
-    transport_->Flush(handoff.peer, handoff::StreamOf(key),
-                      [this, key](const absl::Status& status) { OnFlushed(key, status); });
+    transport_->Flush(handoff.peer, handoff::StreamOf(key), [this, key](const absl::Status& status) {
+      status.ok() ? TellAndRun(key, Machine::FlushDone{}) : TellAndRun(key, Machine::FlushFailed{status});
+    });
   } else if (std::holds_alternative<Machine::Disconnect>(action)) {
     if (const auto it = FindConnection(handoff.peer); it != connections_.end()) {
       DropConnection(it, PeerState::kGivenUp, absl::UnavailableError("a flush failed"), callbacks);
     }
   } else if (std::holds_alternative<Machine::ReportQueued>(action)) {
-    callbacks->push_back(handoff.events.on_queued);
+    callbacks->Add(handoff.events.on_queued);
   } else if (std::holds_alternative<Machine::ReportGranted>(action)) {
-    callbacks->push_back(handoff.events.on_granted);
+    callbacks->Add(handoff.events.on_granted);
   } else if (std::holds_alternative<Machine::ReportFlushed>(action)) {
-    callbacks->push_back(handoff.events.on_flushed);
+    callbacks->Add(handoff.events.on_flushed);
   } else if (std::holds_alternative<Machine::Finish>(action)) {
-    callbacks->push_back([done = std::move(handoff.events.on_done), stats = Stats(handoff)] { done(stats); });
+    callbacks->Add([done = std::move(handoff.events.on_done), stats = Stats(handoff)] { done(stats); });
   } else if (const auto* fail = std::get_if<Machine::Fail>(&action)) {
-    callbacks->push_back([failed = std::move(handoff.events.on_failed), why = fail->why] { failed(why); });
+    callbacks->Add([failed = std::move(handoff.events.on_failed), why = fail->why] { failed(why); });
   } else if (std::holds_alternative<Machine::Release>(action)) {
-    for (auto& released : handoff.released) callbacks->push_back(std::move(released));
+    for (auto& released : handoff.released) callbacks->Add(std::move(released));
   }
 }
 
@@ -432,20 +402,19 @@ HandoffStats SenderEndpoint::Stats(const Handoff& handoff) const {
 
 }  // namespace
 
-absl::StatusOr<Endpoint<HandoffSender>> MakeSender(const HandoffIdentity& identity, const SenderOptions& options,
-                                                   Transport* transport, PagePool* pool) {
+absl::StatusOr<std::unique_ptr<TransportSender>> MakeSender(const HandoffIdentity& identity,
+                                                            const SenderOptions& options, Transport* transport,
+                                                            PagePool* pool) {
   if (identity.worker_id.empty()) return absl::InvalidArgumentError("worker_id is empty");
-  auto sender = std::make_unique<SenderEndpoint>(identity, options, transport, pool);
-  SenderEndpoint* events = sender.get();
-  return Endpoint<HandoffSender>{std::move(sender), events};
+  return std::make_unique<SenderEndpoint>(identity, options, transport, pool);
 }
 
 absl::StatusOr<std::unique_ptr<HandoffSender>> HandoffSender::Create(const HandoffIdentity& identity,
                                                                      Transport* transport, PagePool* pool,
                                                                      const SenderOptions& options) {
-  BATON_ASSIGN_OR_RETURN(Endpoint<HandoffSender> sender, MakeSender(identity, options, transport, pool));
-  BATON_RETURN_IF_ERROR(transport->Start(sender.events));
-  return std::move(sender.endpoint);
+  BATON_ASSIGN_OR_RETURN(std::unique_ptr<TransportSender> sender, MakeSender(identity, options, transport, pool));
+  BATON_RETURN_IF_ERROR(transport->Start(sender.get()));
+  return sender;
 }
 
 }  // namespace baton

@@ -23,6 +23,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -31,6 +32,8 @@
 #include <type_traits>
 
 namespace baton {
+
+static_assert(std::endian::native == std::endian::little, "frames travel as they lie in memory");
 
 enum class FrameType : uint32_t {
   kIdentity = 1,
@@ -62,8 +65,27 @@ inline constexpr size_t kMaxPayloadBytes = 224 << 10;
 inline constexpr size_t kMinPayloadBytes = 1024;
 inline constexpr size_t kMaxGoodbyeBytes = 512;
 
+// Returns the bytes of a struct, as they travel.
+template <typename Struct>
+std::string_view AsPayload(const Struct& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof(value)};
+}
+
+// Returns nullopt if `payload` is not as long as the struct.
+template <typename Struct>
+std::optional<Struct> FromPayload(std::string_view payload) {
+  if (payload.size() != sizeof(Struct)) return std::nullopt;
+  Struct value;
+  payload.copy(reinterpret_cast<char*>(&value), sizeof(value));
+  return value;
+}
+
 // Returns nullopt if `bytes` is not a header of a known type.
-std::optional<FrameHeader> ParseHeader(const void* bytes, size_t size);
+inline std::optional<FrameHeader> ParseHeader(std::string_view bytes) {
+  std::optional<FrameHeader> header = FromPayload<FrameHeader>(bytes);
+  if (header && (header->type < FrameType::kIdentity || header->type > FrameType::kUnmapped)) header.reset();
+  return header;
+}
 
 // Identifies a process. Two processes compare identities to find out whether they can share memory.
 struct Identity {
@@ -76,12 +98,6 @@ struct Identity {
 };
 static_assert(sizeof(Identity) == 80 && std::is_trivially_copyable_v<Identity>);
 
-// Returns whether both identify the same process.
-bool IsSameProcess(const Identity& a, const Identity& b);
-
-std::string_view AsPayload(const Identity& identity);
-std::optional<Identity> ParseIdentity(std::string_view payload);
-
 // Location of a region, for processes of the same host (shared_region.h).
 struct RegionOffer {
   uint64_t fd = 0;  // descriptor number in the offering process
@@ -89,8 +105,5 @@ struct RegionOffer {
   uint64_t inode = 0;
 };
 static_assert(sizeof(RegionOffer) == 24 && std::is_trivially_copyable_v<RegionOffer>);
-
-std::string_view AsPayload(const RegionOffer& offer);
-std::optional<RegionOffer> ParseOffer(std::string_view payload);
 
 }  // namespace baton

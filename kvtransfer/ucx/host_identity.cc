@@ -55,6 +55,10 @@ Identity LocalIdentity() {
   return identity;
 }
 
+bool IsSameProcess(const Identity& a, const Identity& b) {
+  return a.boot_id == b.boot_id && a.pid_namespace == b.pid_namespace && a.pid == b.pid && a.start_time == b.start_time;
+}
+
 absl::Status CheckSameHost(const Identity& ours, const Identity& theirs) {
   if (ours.boot_id != theirs.boot_id || ours.boot_id[0] == '\0') {
     return absl::FailedPreconditionError("the peer runs on another host");

@@ -15,6 +15,9 @@ namespace baton {
 // Returns the identity of this process. A field that the system does not provide is 0; then no memory is shared.
 Identity LocalIdentity();
 
+// Returns whether both identify the same process.
+bool IsSameProcess(const Identity& a, const Identity& b);
+
 // OK if this process can share memory with `theirs` and watch its life: same kernel, same pid namespace.
 // FAILED_PRECONDITION says what is missing.
 absl::Status CheckSameHost(const Identity& ours, const Identity& theirs);

@@ -59,19 +59,15 @@ std::string Describe(const std::vector<NetworkResource>& resources) {
   });
 }
 
-absl::Status Checked(ucs_status_t status, const char* what) {
-  return status == UCS_OK ? absl::OkStatus() : UcxError(status, what);
-}
-
 // Opens the transport on the device, because only an open interface tells the size of its messages.
 absl::StatusOr<size_t> MaxMessageBytes(uct_md_h domain, uct_worker_h worker, const uct_tl_resource_desc_t& resource) {
   uct_iface_config_t* config = nullptr;
-  BATON_RETURN_IF_ERROR(Checked(uct_md_iface_config_read(domain, resource.tl_name, nullptr, nullptr, &config),
+  BATON_RETURN_IF_ERROR(FromUcx(uct_md_iface_config_read(domain, resource.tl_name, nullptr, nullptr, &config),
                                 "cannot read a UCX transport's configuration"));
   const absl::Cleanup release = [config] { uct_config_release(config); };
   if (absl::string_view(resource.tl_name) == "tcp") {
     for (const char* const name : {"TX_SEG_SIZE", "RX_SEG_SIZE"}) {
-      BATON_RETURN_IF_ERROR(Checked(uct_config_modify(config, name, kTcpSegment), "cannot set a segment size of UCX"));
+      BATON_RETURN_IF_ERROR(FromUcx(uct_config_modify(config, name, kTcpSegment), "cannot set a segment size of UCX"));
     }
   }
   uct_iface_params_t params{};
@@ -81,10 +77,10 @@ absl::StatusOr<size_t> MaxMessageBytes(uct_md_h domain, uct_worker_h worker, con
   params.mode.device.dev_name = resource.dev_name;
   uct_iface_h interface = nullptr;
   BATON_RETURN_IF_ERROR(
-      Checked(uct_iface_open(domain, worker, &params, config, &interface), "cannot open a UCX transport"));
+      FromUcx(uct_iface_open(domain, worker, &params, config, &interface), "cannot open a UCX transport"));
   const absl::Cleanup close = [interface] { uct_iface_close(interface); };
   uct_iface_attr_t attributes{};
-  BATON_RETURN_IF_ERROR(Checked(uct_iface_query(interface, &attributes), "cannot query a UCX transport"));
+  BATON_RETURN_IF_ERROR(FromUcx(uct_iface_query(interface, &attributes), "cannot query a UCX transport"));
   return (attributes.cap.flags & UCT_IFACE_FLAG_AM_BCOPY) != 0 ? attributes.cap.am.max_bcopy : 0;
 }
 
@@ -142,15 +138,15 @@ absl::StatusOr<NetworkChoice> ChooseNetwork(const std::vector<NetworkResource>& 
 
 absl::StatusOr<std::vector<NetworkResource>> FindNetworkResources() {
   ucs_async_context_t* async = nullptr;
-  BATON_RETURN_IF_ERROR(Checked(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK, &async), "cannot start UCX"));
+  BATON_RETURN_IF_ERROR(FromUcx(ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK, &async), "cannot start UCX"));
   const absl::Cleanup destroy_async = [async] { ucs_async_context_destroy(async); };
   uct_worker_h worker = nullptr;
   BATON_RETURN_IF_ERROR(
-      Checked(uct_worker_create(async, UCS_THREAD_MODE_SERIALIZED, &worker), "cannot create a UCX worker"));
+      FromUcx(uct_worker_create(async, UCS_THREAD_MODE_SERIALIZED, &worker), "cannot create a UCX worker"));
   const absl::Cleanup destroy_worker = [worker] { uct_worker_destroy(worker); };
   uct_component_h* components = nullptr;
   unsigned count = 0;
-  BATON_RETURN_IF_ERROR(Checked(uct_query_components(&components, &count), "cannot list UCX's components"));
+  BATON_RETURN_IF_ERROR(FromUcx(uct_query_components(&components, &count), "cannot list UCX's components"));
   const absl::Cleanup release = [components] { uct_release_component_list(components); };
   std::vector<NetworkResource> found;
   for (unsigned i = 0; i < count; ++i) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "absl/status/status.h"
+#include "common/file_descriptor.h"
 #include "common/steady_time.h"
 
 namespace baton {
@@ -10,9 +11,6 @@ namespace baton {
 class Poller {
  public:
   Poller();
-  ~Poller();
-  Poller(const Poller&) = delete;
-  Poller& operator=(const Poller&) = delete;
 
   // Watches `fd` until it is closed. kLevel wakes the thread as long as `fd` is readable. kEdge wakes the thread once
   // each time `fd` becomes readable or writable.
@@ -23,7 +21,7 @@ class Poller {
   void WaitUntil(SteadyTime deadline);
 
  private:
-  const int fd_;
+  const FileDescriptor fd_;
 };
 
 }  // namespace baton

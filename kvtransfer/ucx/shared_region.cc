@@ -24,17 +24,13 @@ absl::Status NoMemory(size_t bytes, const char* call) {
                                                    std::system_category().message(errno)));
 }
 
+absl::StatusOr<Mapping> MapShared(const FileDescriptor& fd, size_t bytes) {
+  Mapping mapping = Mapping::Map(bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get());
+  if (mapping.data() == nullptr) return NoMemory(bytes, "mmap");
+  return mapping;
+}
+
 }  // namespace
-
-absl::StatusOr<Mapping> Mapping::Map(int fd, size_t bytes) {
-  void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (data == MAP_FAILED) return NoMemory(bytes, "mmap");
-  return Mapping(static_cast<std::byte*>(data), bytes);
-}
-
-Mapping::~Mapping() {
-  if (data_ != nullptr) munmap(data_, bytes_);
-}
 
 absl::StatusOr<SharedRegion> SharedRegion::Allocate(size_t bytes) {
   if (bytes == 0) return absl::InvalidArgumentError("cannot allocate a region of 0 bytes, expected at least 1");
@@ -43,7 +39,7 @@ absl::StatusOr<SharedRegion> SharedRegion::Allocate(size_t bytes) {
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) return NoMemory(bytes, "ftruncate");
   // Seals the size: if a peer shrank the region, the next access here would raise SIGBUS.
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return NoMemory(bytes, "fcntl");
-  BATON_ASSIGN_OR_RETURN(Mapping mapping, Mapping::Map(fd.get(), bytes));
+  BATON_ASSIGN_OR_RETURN(Mapping mapping, MapShared(fd, bytes));
   struct stat info{};
   if (fstat(fd.get(), &info) != 0) return NoMemory(bytes, "fstat");
   const RegionOffer offer{.fd = static_cast<uint64_t>(fd.get()), .device = info.st_dev, .inode = info.st_ino};
@@ -62,7 +58,7 @@ absl::StatusOr<PeerRegion> PeerRegion::Map(pid_t pid, const RegionOffer& offer, 
   const bool is_offered = fstat(fd.get(), &info) == 0 && info.st_dev == offer.device && info.st_ino == offer.inode &&
                           static_cast<uint64_t>(info.st_size) == bytes;
   if (!is_offered) return absl::FailedPreconditionError(absl::StrCat(path, " is not the memory that the peer offered"));
-  BATON_ASSIGN_OR_RETURN(Mapping mapping, Mapping::Map(fd.get(), bytes));
+  BATON_ASSIGN_OR_RETURN(Mapping mapping, MapShared(fd, bytes));
   return PeerRegion(std::move(mapping));
 }
 

@@ -18,35 +18,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/file_descriptor.h"
+#include "common/mapping.h"
 #include "kvtransfer/transport.h"
 #include "kvtransfer/ucx/frame.h"
 
 namespace baton {
-
-// Owns a mapping and unmaps it when destroyed. A moved-from Mapping is empty. Not thread-safe.
-class Mapping {
- public:
-  // Maps `bytes` of `fd`, shared and writable. RESOURCE_EXHAUSTED names the bytes.
-  static absl::StatusOr<Mapping> Map(int fd, size_t bytes);
-
-  Mapping() = default;
-  Mapping(Mapping&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-  Mapping& operator=(Mapping&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-  ~Mapping();
-
-  std::byte* data() const { return data_; }
-  size_t bytes() const { return bytes_; }
-
- private:
-  Mapping(std::byte* data, size_t bytes) : data_(data), bytes_(bytes) {}
-  std::byte* data_ = nullptr;
-  size_t bytes_ = 0;
-};
 
 // A zeroed region of this process. The kernel provides memory on the first access to each page.
 class SharedRegion {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/status_macros.h"
 #include "kvtransfer/ucx/ucx_worker.h"
 
 namespace baton {
@@ -18,9 +19,8 @@ absl::StatusOr<std::unique_ptr<UcxChannel>> UcxChannel::Create(ucp_worker_h work
   params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   params.err_handler.cb = &UcxChannel::OnError;
   params.err_handler.arg = channel.get();
-  const ucs_status_t status = ucp_ep_create(worker, &params, &channel->endpoint_);
-  if (status != UCS_OK)
-    return UcxError(status, "cannot create the UCX endpoint to a peer (on another network device?)");
+  BATON_RETURN_IF_ERROR(FromUcx(ucp_ep_create(worker, &params, &channel->endpoint_),
+                                "cannot create the UCX endpoint to a peer (on another network device?)"));
   return channel;
 }
 

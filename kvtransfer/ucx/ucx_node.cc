@@ -10,7 +10,6 @@
 #include "common/log.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
-#include "kvtransfer/transport_options.h"
 
 namespace baton {
 namespace {
@@ -22,6 +21,30 @@ constexpr int kProgressBatch = 64;
 constexpr int kBusyRounds = 16;  // rounds of work between two checks of the descriptors
 constexpr absl::Duration kCloseTimeout = absl::Seconds(1);
 constexpr absl::Duration kCloseStep = absl::Milliseconds(20);
+
+absl::Status CheckOptions(const TransportOptions& options) {
+  BATON_RETURN_IF_ERROR(CheckSecret(options.secret));
+  if (options.path != "auto" && options.path != "tcp" && options.path != "shm") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("transport path: \"", options.path, "\", expected auto, tcp or shm"));
+  }
+  if (options.heartbeat_interval < absl::Milliseconds(1)) {
+    return absl::InvalidArgumentError("transport heartbeat_interval: must be at least 1 ms");
+  }
+  if (options.silent_after <= options.heartbeat_interval || options.peer_timeout <= options.silent_after) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("transport times: expected heartbeat_interval < silent_after < peer_timeout, got ",
+                     absl::FormatDuration(options.heartbeat_interval), ", ", absl::FormatDuration(options.silent_after),
+                     ", ", absl::FormatDuration(options.peer_timeout)));
+  }
+  if (options.connect_timeout <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("transport connect_timeout: must be positive");
+  }
+  if (options.max_message_bytes == 0 || options.max_message_bytes > (size_t{1} << 30)) {
+    return absl::InvalidArgumentError("transport max_message_bytes: expected 1 byte to 1 GiB");
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::string> AdvertisedAddress(const TransportOptions& options, const SocketAddress& bound) {
   if (options.advertise_address.empty()) {
@@ -66,7 +89,7 @@ absl::StatusOr<NetworkChoice> FindNetwork(const TransportOptions& options, const
 // ------------------------------------------------------------------------------------------------ start and end
 
 absl::StatusOr<std::unique_ptr<UcxNode>> UcxNode::Create(const TransportOptions& options) {
-  BATON_RETURN_IF_ERROR(CheckTransportOptions(options));
+  BATON_RETURN_IF_ERROR(CheckOptions(options));
   std::unique_ptr<UcxNode> node(new UcxNode(options));
   if (!options.listen_address.empty()) {
     BATON_ASSIGN_OR_RETURN(node->listener_, IntroductionListener::Listen(options.listen_address));
@@ -85,8 +108,8 @@ absl::StatusOr<std::unique_ptr<UcxNode>> UcxNode::Create(const TransportOptions&
   handler.id = kFrameHandlerId;
   handler.cb = &UcxNode::OnFrame;
   handler.arg = node.get();
-  const ucs_status_t status = ucp_worker_set_am_recv_handler(node->incoming_->handle(), &handler);
-  if (status != UCS_OK) return UcxError(status, "cannot set the UCX message handler");
+  BATON_RETURN_IF_ERROR(FromUcx(ucp_worker_set_am_recv_handler(node->incoming_->handle(), &handler),
+                                "cannot set the UCX message handler"));
   return node;
 }
 
@@ -331,7 +354,7 @@ void UcxNode::OnIntroduced(Pending pending, const Introduced& introduced) {
 ucs_status_t UcxNode::OnFrame(void* node, const void* header, size_t header_bytes, void* data, size_t bytes,
                               const ucp_am_recv_param_t* params) {
   auto* const self = static_cast<UcxNode*>(node);
-  const std::optional<FrameHeader> parsed = ParseHeader(header, header_bytes);
+  const std::optional<FrameHeader> parsed = ParseHeader({static_cast<const char*>(header), header_bytes});
   if (!parsed.has_value()) return UCS_OK;  // not a frame of ours
   const auto it = self->by_session_.find(parsed->session);
   if (it == self->by_session_.end()) return UCS_OK;

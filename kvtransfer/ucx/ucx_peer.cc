@@ -72,7 +72,7 @@ bool UcxPeer::OnNegotiation(const FrameHeader& header, std::string_view payload)
 }
 
 void UcxPeer::OnIdentity(std::string_view payload) {
-  theirs_ = ParseIdentity(payload);
+  theirs_ = FromPayload<Identity>(payload);
   if (!theirs_.has_value()) return OnUnexpected("a malformed identity");
   puts_.set_region_bytes(theirs_->region_bytes);
   if (!is_client_) channel_->Send(FrameType::kIdentity, std::string(AsPayload(context_->identity)));
@@ -101,7 +101,7 @@ absl::StatusOr<RegionOffer> UcxPeer::MakeOffer(const Identity& theirs) {
 
 void UcxPeer::OnOffer(std::string_view payload) {
   if (!payload.empty() && context_->identity.shares_memory != 0) {
-    const std::optional<RegionOffer> offer = ParseOffer(payload);
+    const std::optional<RegionOffer> offer = FromPayload<RegionOffer>(payload);
     if (!offer.has_value()) return OnUnexpected("a malformed offer");
     absl::StatusOr<PeerRegion> region =
         PeerRegion::Map(static_cast<pid_t>(theirs_->pid), *offer, theirs_->region_bytes);

@@ -117,7 +117,6 @@ class UcxPeer {
   void OnOpenFrame(const FrameHeader& header, std::string_view payload);
   void OnIdentity(std::string_view payload);
   void OnOffer(std::string_view payload);
-  void OnReady(const FrameHeader& header);
   void OnMessagePart(const FrameHeader& header, std::string_view part);
   void OnPut(const FrameHeader& header, std::string_view data);
   void OnFlush(const FrameHeader& header);

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/status_macros.h"
@@ -44,34 +45,30 @@ absl::Status Configure(const NetworkChoice& network, ucp_config_t* config) {
       {"KEEPALIVE_INTERVAL", "inf"},
   };
   for (const Setting& setting : settings) {
-    const ucs_status_t status = ucp_config_modify(config, setting.name, setting.value);
-    if (status != UCS_OK) return UcxError(status, absl::StrCat("cannot set UCX's ", setting.name));
+    BATON_RETURN_IF_ERROR(FromUcx(ucp_config_modify(config, setting.name, setting.value),
+                                  absl::StrCat("cannot set UCX's ", setting.name)));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<ucp_context_h> CreateContext(const NetworkChoice& network) {
   ucp_config_t* config = nullptr;
-  ucs_status_t status = ucp_config_read(nullptr, nullptr, &config);
-  if (status != UCS_OK) return UcxError(status, "cannot read the UCX configuration");
-  if (absl::Status applied = Configure(network, config); !applied.ok()) {
-    ucp_config_release(config);
-    return applied;
-  }
+  BATON_RETURN_IF_ERROR(FromUcx(ucp_config_read(nullptr, nullptr, &config), "cannot read the UCX configuration"));
+  const absl::Cleanup release = [config] { ucp_config_release(config); };
+  BATON_RETURN_IF_ERROR(Configure(network, config));
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
   params.features = UCP_FEATURE_WAKEUP | UCP_FEATURE_AM;
   params.name = "baton";
   ucp_context_h context = nullptr;
-  status = ucp_init(&params, config, &context);
-  ucp_config_release(config);
-  if (status != UCS_OK) return UcxError(status, "cannot start UCX");
+  BATON_RETURN_IF_ERROR(FromUcx(ucp_init(&params, config, &context), "cannot start UCX"));
   return context;
 }
 
 }  // namespace
 
-absl::Status UcxError(ucs_status_t status, const std::string& what) {
+absl::Status FromUcx(ucs_status_t status, const std::string& what) {
+  if (status == UCS_OK) return absl::OkStatus();
   const std::string text = absl::StrCat(what, ": ", ucs_status_string(status));
   switch (status) {
     case UCS_ERR_NO_MEMORY:
@@ -116,10 +113,10 @@ absl::StatusOr<std::unique_ptr<UcxWorker>> UcxWorker::Create(const NetworkChoice
   ucp_worker_params_t params{};
   params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  ucs_status_t status = ucp_worker_create(worker->context_, &params, &worker->worker_);
-  if (status != UCS_OK) return UcxError(status, "cannot create a UCX worker");
-  status = ucp_worker_get_efd(worker->worker_, &worker->event_fd_);
-  if (status != UCS_OK) return UcxError(status, "cannot get the UCX event descriptor");
+  BATON_RETURN_IF_ERROR(
+      FromUcx(ucp_worker_create(worker->context_, &params, &worker->worker_), "cannot create a UCX worker"));
+  BATON_RETURN_IF_ERROR(
+      FromUcx(ucp_worker_get_efd(worker->worker_, &worker->event_fd_), "cannot get the UCX event descriptor"));
   return worker;
 }
 
@@ -134,8 +131,8 @@ void UcxWorker::Abandon() { abandoned_ = true; }
 absl::StatusOr<std::string> UcxWorker::Address() const {
   ucp_address_t* address = nullptr;
   size_t bytes = 0;
-  const ucs_status_t status = ucp_worker_get_address(worker_, &address, &bytes);
-  if (status != UCS_OK) return UcxError(status, "cannot get the address of the UCX worker");
+  BATON_RETURN_IF_ERROR(
+      FromUcx(ucp_worker_get_address(worker_, &address, &bytes), "cannot get the address of the UCX worker"));
   std::string text(reinterpret_cast<const char*>(address), bytes);
   ucp_worker_release_address(worker_, address);
   return text;

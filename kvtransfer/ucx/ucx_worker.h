@@ -14,8 +14,8 @@
 
 namespace baton {
 
-// Returns "<what>: <text of status>" with the matching code.
-absl::Status UcxError(ucs_status_t status, const std::string& what);
+// OK for UCS_OK, else "<what>: <text of status>" with the matching code.
+absl::Status FromUcx(ucs_status_t status, const std::string& what);
 
 // Changes process-wide settings that UCX applied when it was loaded. Idempotent; call before any other use of UCX.
 void ConfigureUcxLibrary();

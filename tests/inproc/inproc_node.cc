@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/status_macros.h"
 #include "common/steady_time.h"
-#include "kvtransfer/transport_options.h"
+#include "kvtransfer/auth/challenge.h"
 #include "tests/inproc/inproc_hub.h"
 
 namespace baton {
@@ -25,7 +25,7 @@ absl::Status PeerGone(PeerId peer) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<InprocNode>> InprocNode::Create(const TransportOptions& options) {
-  BATON_RETURN_IF_ERROR(CheckTransportOptions(options));
+  BATON_RETURN_IF_ERROR(CheckSecret(options.secret));
   std::shared_ptr<InprocNode> node(new InprocNode(options));
   if (!options.listen_address.empty()) {
     BATON_ASSIGN_OR_RETURN(node->address_, InprocHub::Get().Register(options.listen_address, node));

@@ -26,7 +26,7 @@ class InprocNode;
 
 class InprocTransport final : public Transport {
  public:
-  // INVALID_ARGUMENT: see CheckTransportOptions. ALREADY_EXISTS: the name is taken.
+  // INVALID_ARGUMENT: the secret is empty. ALREADY_EXISTS: the name is taken.
   static absl::StatusOr<std::unique_ptr<InprocTransport>> Create(const TransportOptions& options);
   ~InprocTransport() override;
 

@@ -31,6 +31,7 @@
 #include "common/mutex.h"
 #include "engine/kv/page_hash.h"
 #include "engine/kv/page_pool.h"
+#include "kvtransfer/endpoints/capacity.h"
 #include "worker/schedule.h"
 
 namespace baton {
@@ -51,10 +52,7 @@ class CapacityLedger {
     std::vector<PageHash> names;  // of the content of the first pages: published pages are shared
     bool urgent = false;          // another worker already holds pages for this attempt
   };
-  struct Decision {
-    AttemptKey key;
-    absl::StatusOr<SharedPages> pages;  // or why the claim is refused: RESOURCE_EXHAUSTED
-  };
+  using Decision = HandoffCapacity::Decision;  // refuses a claim with RESOURCE_EXHAUSTED
   // Any hook may be null.
   struct Hooks {
     // Local prompts have decisions to take, or pages that a failed Grow waits for became free or changed their

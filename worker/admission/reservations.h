@@ -20,13 +20,7 @@ class Reservations final : public HandoffCapacity {
                             .pages = claim.pages,
                             .names = std::move(claim.names)});
   }
-  std::vector<Decision> TakeDecisions() override {
-    std::vector<Decision> decisions;
-    for (CapacityLedger::Decision& decision : ledger_.TakeDecisions(kClaimant)) {
-      decisions.push_back({decision.key, std::move(decision.pages)});
-    }
-    return decisions;
-  }
+  std::vector<Decision> TakeDecisions() override { return ledger_.TakeDecisions(kClaimant); }
   std::vector<PageRef> Withdraw(const AttemptKey& key) override { return ledger_.Withdraw(kClaimant, key); }
   void Hold(const AttemptKey& key, bool hold) override { ledger_.Hold(kClaimant, key, hold); }
   void Leave(const AttemptKey& key) override { ledger_.Leave(kClaimant, key); }

@@ -16,21 +16,22 @@ Scheduler::Scheduler(const Parts& parts, const ScheduleLimits& limits)
     : parts_(parts), limits_(limits), runner_(parts.model, parts.pool) {}
 
 void Scheduler::HandOver(Attempt attempt, const HandoffTarget& target, std::shared_ptr<AttemptEvents> events) {
-  auto job = std::make_unique<Job>(std::move(attempt), *parts_.pool, Route::kHandOver, std::move(events), parts_.now());
-  job->target = target;
-  Submit(std::move(job));
+  Submit(Route::kHandOver, std::move(attempt), target, std::move(events));
 }
 
 void Scheduler::Receive(Attempt attempt, std::shared_ptr<AttemptEvents> events) {
-  Submit(std::make_unique<Job>(std::move(attempt), *parts_.pool, Route::kReceive, std::move(events), parts_.now()));
+  Submit(Route::kReceive, std::move(attempt), /*target=*/{}, std::move(events));
 }
 
 void Scheduler::RunLocally(Attempt attempt, std::shared_ptr<AttemptEvents> events) {
-  Submit(std::make_unique<Job>(std::move(attempt), *parts_.pool, Route::kLocal, std::move(events), parts_.now()));
+  Submit(Route::kLocal, std::move(attempt), /*target=*/{}, std::move(events));
 }
 
-void Scheduler::Submit(std::unique_ptr<Job> job) {
+void Scheduler::Submit(Route route, Attempt submitted, const HandoffTarget& target,
+                       std::shared_ptr<AttemptEvents> events) {
+  auto job = std::make_unique<Job>(std::move(submitted), *parts_.pool, route, std::move(events), parts_.now());
   Job& added = *job;
+  added.target = target;
   const Attempt& attempt = added.sequence.attempt();
   const AttemptKey key = attempt.key;
   if (!jobs_.Add({attempt.arrival, key}, job)) {

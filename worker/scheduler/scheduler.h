@@ -85,7 +85,7 @@ class Scheduler {
   // The state of a job's own handoff when the job ends.
   enum class Handoff { kOpen, kOpenButFinished, kOver };
 
-  void Submit(std::unique_ptr<Job> job);
+  void Submit(Route route, Attempt submitted, const HandoffTarget& target, std::shared_ptr<AttemptEvents> events);
   PromptFigures FiguresOf(const Job& job) const;
 
   // Capacity.

@@ -28,17 +28,17 @@ constexpr int kAttentionRows = 64;
 
 class CpuActivations final : public Activations {
  public:
-  CpuActivations(int capacity_rows, int cols, HostMemory memory)
+  CpuActivations(int capacity_rows, int cols, Mapping memory)
       : capacity_rows_(capacity_rows), cols_(cols), memory_(std::move(memory)) {}
   int capacity_rows() const override { return capacity_rows_; }
   int cols() const override { return cols_; }
-  float* row(int r) { return static_cast<float*>(memory_.data()) + size_t(r) * cols_; }
-  const float* row(int r) const { return static_cast<const float*>(memory_.data()) + size_t(r) * cols_; }
+  float* row(int r) { return reinterpret_cast<float*>(memory_.data()) + size_t(r) * cols_; }
+  const float* row(int r) const { return reinterpret_cast<const float*>(memory_.data()) + size_t(r) * cols_; }
 
  private:
   const int capacity_rows_;
   const int cols_;
-  const HostMemory memory_;
+  const Mapping memory_;
 };
 
 namespace {
@@ -99,10 +99,6 @@ float* CpuBackend::Scratch(int thread, size_t floats) {
   return scratch.data() + (over == 0 ? 0 : (kLine - over) / sizeof(float));
 }
 
-absl::StatusOr<std::unique_ptr<Matrix>> CpuBackend::Pack(const TensorView& weights) {
-  return PackStacked({&weights, 1});
-}
-
 absl::StatusOr<std::unique_ptr<Matrix>> CpuBackend::PackStacked(std::span<const TensorView> weights) {
   return PackedMatrix::Create(weights, {kernels_.panel_outputs, kernels_.bf16_format}, *threads_);
 }
@@ -122,7 +118,7 @@ absl::StatusOr<std::unique_ptr<Activations>> CpuBackend::Allocate(int capacity_r
     return absl::InvalidArgumentError(
         absl::StrCat("activations have shape [", capacity_rows, ", ", cols, "], expected positive numbers"));
   }
-  BATON_ASSIGN_OR_RETURN(HostMemory memory, HostMemory::Allocate(size_t(capacity_rows) * cols * sizeof(float)));
+  BATON_ASSIGN_OR_RETURN(Mapping memory, AllocateHostMemory(size_t(capacity_rows) * cols * sizeof(float)));
   return std::make_unique<CpuActivations>(capacity_rows, cols, std::move(memory));
 }
 

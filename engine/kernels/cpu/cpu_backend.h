@@ -29,7 +29,6 @@ class CpuBackend final : public Backend {
   int revision() const override { return 3; }
   MemoryKind kv_memory() const override { return MemoryKind::kHost; }
 
-  absl::StatusOr<std::unique_ptr<Matrix>> Pack(const TensorView& weights) override;
   absl::StatusOr<std::unique_ptr<Matrix>> PackStacked(std::span<const TensorView> weights) override;
   absl::StatusOr<std::unique_ptr<WeightVector>> PackVector(const TensorView& weights) override;
   absl::StatusOr<std::unique_ptr<RotaryTable>> PackRotary(RopeTable table) override;

@@ -2,6 +2,7 @@
 #include "engine/kernels/cpu/packed_matrix.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cstdint>
 #include <cstring>
@@ -11,8 +12,8 @@
 #include "absl/status/status.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
+#include "engine/formats/code_groups.h"
 #include "engine/formats/half.h"
-#include "engine/kernels/cpu/block_reader.h"
 
 namespace baton::cpu {
 namespace {
@@ -33,10 +34,53 @@ float WidenOne(const std::byte* p, TensorType type) {
   return ReadUnaligned<float>(p);
 }
 
+// Returns the format that represents every value of the type.
 PanelFormat FormatOf(TensorType type, const PanelOptions& options) {
-  if (IsQuantized(type)) return FormatFor(type);
-  if (type == TensorType::kBF16) return options.bf16_format;
-  return type == TensorType::kF16 ? PanelFormat::kF16 : PanelFormat::kF32;
+  switch (type) {
+    case TensorType::kF32: return PanelFormat::kF32;
+    case TensorType::kF16: return PanelFormat::kF16;
+    case TensorType::kBF16: return options.bf16_format;
+    case TensorType::kQ8_0:
+    case TensorType::kQ5_0: return PanelFormat::kInt8;
+    case TensorType::kQ6_K: return PanelFormat::kInt8Fine;
+    case TensorType::kQ5_1:
+    case TensorType::kQ5_K: return PanelFormat::kInt8Min;
+    case TensorType::kQ4_0: return PanelFormat::kInt4;
+    case TensorType::kQ4_1:
+    case TensorType::kQ4_K: return PanelFormat::kInt4Min;
+  }
+  return PanelFormat::kF32;
+}
+
+// QuantFormat for code that learns the format at run time.
+struct QuantShape {
+  int group_inputs;
+  int zero;
+  bool four_bits;
+  bool has_min;
+  int code_bytes;   // per output and group
+  int group_bytes;  // per output and group
+};
+
+template <PanelFormat kFormat>
+constexpr QuantShape Shape() {
+  using Format = QuantFormat<kFormat>;
+  return {.group_inputs = Format::kGroup,
+          .zero = Format::kZero,
+          .four_bits = Format::kFourBits,
+          .has_min = Format::kHasMin,
+          .code_bytes = Format::kCodeBytes,
+          .group_bytes = Format::kGroupBytes};
+}
+
+QuantShape ShapeOf(PanelFormat format) {
+  switch (format) {
+    case PanelFormat::kInt8Fine: return Shape<PanelFormat::kInt8Fine>();
+    case PanelFormat::kInt8Min: return Shape<PanelFormat::kInt8Min>();
+    case PanelFormat::kInt4: return Shape<PanelFormat::kInt4>();
+    case PanelFormat::kInt4Min: return Shape<PanelFormat::kInt4Min>();
+    default: return Shape<PanelFormat::kInt8>();
+  }
 }
 
 bool IsQuantized(PanelFormat format) { return format >= PanelFormat::kInt8; }
@@ -45,7 +89,7 @@ size_t PanelBytes(PanelFormat format, int inputs, int panel_outputs) {
   if (IsQuantized(format)) {
     const QuantShape shape = ShapeOf(format);
     const size_t groups = (size_t(inputs) + shape.group_inputs - 1) / shape.group_inputs;
-    return groups * shape.group_bytes() * panel_outputs;
+    return groups * shape.group_bytes * panel_outputs;
   }
   if (format == PanelFormat::kBF16Pairs) return (size_t(inputs) + 1) / 2 * 4 * panel_outputs;
   return size_t(inputs) * panel_outputs * (format == PanelFormat::kF32 ? 4 : 2);
@@ -66,28 +110,31 @@ void Scatter(const std::byte* in, int count, std::byte* packed, size_t stride) {
   for (int i = 0; i < count; ++i) std::memcpy(packed + i * stride * sizeof(T), in + i * sizeof(T), sizeof(T));
 }
 
-// Packs one output of a quantized type as output number `lane` of `panel`.
+// Packs one output of a quantized type as output number `lane` of `panel`. Codes stay as they are. Q4_K, Q5_K and Q6_K
+// have two levels of scales: their product is rounded to F16.
 void PackGroups(TensorType type, const std::byte* row, int inputs, PanelFormat format, int panel_outputs, int lane,
                 std::byte* panel) {
   const QuantShape shape = ShapeOf(format);
   const size_t four_stride = size_t(panel_outputs) * 4;
-  const size_t scale_offset = size_t(shape.code_bytes()) * panel_outputs;
+  const size_t scale_offset = size_t(shape.code_bytes) * panel_outputs;
   for (int group = 0; group < inputs / shape.group_inputs; ++group) {
-    WeightGroup weights;
-    ReadGroup(type, row, group, weights);
-    std::byte* const codes = panel + size_t(lane) * 4;
+    CodeGroup weights;
+    ReadCodeGroup(type, row, group, weights);
+    std::array<uint8_t, kMaxGroupValues> codes;
+    for (int i = 0; i < shape.group_inputs; ++i) codes[i] = static_cast<uint8_t>(weights.codes[i] + shape.zero);
     if (shape.four_bits) {
       const int half = shape.group_inputs / 2;
-      for (int i = 0; i < half; ++i) weights.codes[i] |= weights.codes[i + half] << 4;
+      for (int i = 0; i < half; ++i) codes[i] |= codes[i + half] << 4;
     }
-    for (int i = 0; i < shape.code_bytes(); i += 4) std::memcpy(codes + i / 4 * four_stride, &weights.codes[i], 4);
+    std::byte* const place = panel + size_t(lane) * 4;
+    for (int i = 0; i < shape.code_bytes; i += 4) std::memcpy(place + i / 4 * four_stride, &codes[i], 4);
     const uint16_t scale = FloatToHalf(weights.scale);
     std::memcpy(panel + scale_offset + size_t(lane) * 2, &scale, sizeof(scale));
     if (shape.has_min) {
-      const uint16_t min = FloatToHalf(weights.min);
+      const uint16_t min = FloatToHalf(weights.minimum);
       std::memcpy(panel + scale_offset + size_t(panel_outputs + lane) * 2, &min, sizeof(min));
     }
-    panel += size_t(shape.group_bytes()) * panel_outputs;
+    panel += size_t(shape.group_bytes) * panel_outputs;
   }
 }
 
@@ -111,12 +158,12 @@ void ReadGroups(PanelFormat format, const std::byte* panel, int panel_outputs, i
   const QuantShape shape = ShapeOf(format);
   for (int input = 0; input < inputs; ++input) {
     const int i = input % shape.group_inputs;
-    const std::byte* const group = panel + input / shape.group_inputs * size_t(shape.group_bytes()) * panel_outputs;
+    const std::byte* const group = panel + input / shape.group_inputs * size_t(shape.group_bytes) * panel_outputs;
     const int half = shape.group_inputs / 2;
     const int place = shape.four_bits ? i % half : i;
     int code = std::to_integer<int>(group[(place / 4 * panel_outputs + lane) * 4 + place % 4]);
     if (shape.four_bits) code = i < half ? code & 0x0f : code >> 4;
-    const std::byte* const scales = group + size_t(shape.code_bytes()) * panel_outputs;
+    const std::byte* const scales = group + size_t(shape.code_bytes) * panel_outputs;
     row[input] = static_cast<float>(code - shape.zero) * WidenOne(scales + size_t(lane) * 2, TensorType::kF16);
     if (shape.has_min) row[input] += WidenOne(scales + size_t(panel_outputs + lane) * 2, TensorType::kF16);
   }
@@ -178,10 +225,10 @@ absl::StatusOr<std::unique_ptr<PackedMatrix>> PackedMatrix::Create(std::span<con
     offsets.push_back(bytes);
     bytes += (section.panels * section.panel_bytes + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment;
   }
-  BATON_ASSIGN_OR_RETURN(matrix->memory_, HostMemory::Allocate(bytes, /*huge_pages=*/true));
+  BATON_ASSIGN_OR_RETURN(matrix->memory_, AllocateHostMemory(bytes, /*huge_pages=*/true));
   for (size_t s = 0; s < matrix->sections_.size(); ++s) {
     Section& section = matrix->sections_[s];
-    std::byte* const data = static_cast<std::byte*>(matrix->memory_.data()) + offsets[s];
+    std::byte* const data = matrix->memory_.data() + offsets[s];
     section.data = data;
     threads.Run([&](int thread) {
       const Share share = ShareOf(section.panels, thread, threads.threads());
@@ -225,8 +272,8 @@ namespace baton {
 
 size_t PackedBytes(TensorType type, size_t values) {
   if (!IsQuantized(type)) return BytesOf(type, values);
-  const cpu::QuantShape shape = cpu::ShapeOf(cpu::FormatFor(type));
-  return values / shape.group_inputs * shape.group_bytes();
+  const cpu::QuantShape shape = cpu::ShapeOf(cpu::FormatOf(type, {}));
+  return values / shape.group_inputs * shape.group_bytes;
 }
 
 }  // namespace baton

@@ -47,7 +47,7 @@ class PackedMatrix final : public Matrix {
   int inputs() const override { return inputs_; }
   size_t bytes() const override { return memory_.bytes(); }
   std::span<const Section> sections() const { return sections_; }
-  std::span<const std::byte> data() const { return {static_cast<const std::byte*>(memory_.data()), memory_.bytes()}; }
+  std::span<const std::byte> data() const { return {memory_.data(), memory_.bytes()}; }
 
   // Writes the weights of one output as inputs() floats.
   void ReadOutput(int output, float* row) const;
@@ -59,7 +59,7 @@ class PackedMatrix final : public Matrix {
   const int inputs_;
   const int panel_outputs_;
   std::vector<Section> sections_;
-  HostMemory memory_;
+  Mapping memory_;
 };
 
 }  // namespace baton::cpu

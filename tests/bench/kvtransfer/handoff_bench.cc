@@ -83,19 +83,18 @@ struct Pool {
   Reservations reservations(&ledger);
   HandoffReceiver* ready = nullptr;
   int next = 0;  // changed on the I/O thread once that has a peer
-  const auto receiver =
-      Need(HandoffReceiver::Create({"decode", 1, kNumerics}, {}, transport.get(), pool.pool.get(), &reservations,
-                                   {.on_received =
-                                        [&](const ReceivedSequence& received) {
-                                          ready->CloseAttempt(received.key);
-                                          (void)ready->OpenAttempt(Key(next++), absl::Now());
-                                        },
-                                    .on_failed = [](const AttemptKey&, const Outcome&) { std::abort(); },
-                                    .on_finished_by_writer = [](const AttemptKey&) {}}));
-  ready = receiver.get();
+  const auto endpoints =
+      Need(HandoffEndpoints::Create({"decode", 1, kNumerics}, {}, transport.get(), pool.pool.get(), &reservations,
+                                    {.on_received =
+                                         [&](const ReceivedSequence& received) {
+                                           ready->CloseAttempt(received.key);
+                                           (void)ready->OpenAttempt(Key(next++), absl::Now());
+                                         },
+                                     .on_failed = [](const AttemptKey&, const Outcome&) { std::abort(); }}));
+  ready = &endpoints->receiver();
   ledger.SetHooks({.on_local = nullptr, .on_reservation = [&] { ready->Poke(); }});
   pool.pool->set_on_free([&] { ledger.OnPagesFree(); });
-  while (next < kOpen) (void)receiver->OpenAttempt(Key(next++), absl::Now());
+  while (next < kOpen) (void)ready->OpenAttempt(Key(next++), absl::Now());
   const std::string address = transport->address();
   if (write(out, address.data(), address.size()) < 0) std::exit(1);  // NOLINT(concurrency-mt-unsafe)
   while (true) pause();

@@ -272,7 +272,7 @@ TEST(PagePoolTest, ForeignMemoryIsUsedAndReleasedOnce) {
     ASSERT_OK_AND_ASSIGN(const auto pool,
                          PagePool::Create(SmallLayout(), 4, [&](size_t bytes) -> absl::StatusOr<PoolMemory> {
                            asked = bytes;
-                           return PoolMemory{memory.data(), [&] { ++releases; }};
+                           return PoolMemory{memory.data(), {nullptr, [&](void*) { ++releases; }}};
                          }));
     EXPECT_EQ(asked, memory.size());
     EXPECT_EQ(pool->data(), memory.data());

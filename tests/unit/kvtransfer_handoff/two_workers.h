@@ -129,17 +129,15 @@ class DecodeSide {
     pool_ = MakePool(transport_.get(), settings.pages);
     ledger_ = std::make_unique<CapacityLedger>(pool_.get(), settings.capacity);
     reservations_ = std::make_unique<Reservations>(ledger_.get());
-    receiver_ = *HandoffReceiver::Create(
+    endpoints_ = *HandoffEndpoints::Create(
         settings.identity, settings.options, transport_.get(), pool_.get(), reservations_.get(),
         {.on_received = [this](ReceivedSequence sequence) { Take(std::move(sequence)); },
          .on_failed =
              [this](AttemptKey key, const Outcome& why) {
                diary_.Write(absl::StrCat("failed ", key.request.low, ": ", why.ToString()));
-             },
-         .on_finished_by_writer =
-             [this](AttemptKey key) { diary_.Write(absl::StrCat("finished ", key.request.low)); }});
+             }});
     ledger_->SetHooks({.on_local = [this] { diary_.Write("local wakes"); },
-                       .on_reservation = [receiver = receiver_.get()] { receiver->Poke(); }});
+                       .on_reservation = [receiver = &receiver()] { receiver->Poke(); }});
     pool_->set_on_free([ledger = ledger_.get()] { ledger->OnPagesFree(); });
   }
   ~DecodeSide() {
@@ -151,7 +149,7 @@ class DecodeSide {
   }
 
   HandoffTarget target() const { return {identity_.worker_id, identity_.epoch, transport_->address()}; }
-  HandoffReceiver& receiver() { return *receiver_; }
+  HandoffReceiver& receiver() { return endpoints_->receiver(); }
   CapacityLedger& ledger() { return *ledger_; }
   InprocTransport& transport() { return *transport_; }
   PagePool& pool() { return *pool_; }
@@ -169,11 +167,11 @@ class DecodeSide {
       }
     }
     ended.reset();
-    receiver_->CloseAttempt(key);
+    receiver().CloseAttempt(key);
   }
 
   bool IsEmpty() {
-    const HandoffReceiver::Load load = receiver_->load();
+    const HandoffReceiver::Load load = receiver().load();
     const PageCounts counts = pool_->counts();
     return load.queued == 0 && load.granted == 0 && load.revoking == 0 && load.received == 0 &&
            ledger_->counts().slots_used == 0 && counts.available() == counts.total;
@@ -204,7 +202,7 @@ class DecodeSide {
   std::unique_ptr<PagePool> pool_;
   std::unique_ptr<CapacityLedger> ledger_;
   std::unique_ptr<Reservations> reservations_;
-  std::unique_ptr<HandoffReceiver> receiver_;
+  std::unique_ptr<HandoffEndpoints> endpoints_;
   std::unique_ptr<InprocTransport> transport_;
   Mutex mutex_;
   std::map<AttemptKey, ReceivedSequence> running_ ABSL_GUARDED_BY(mutex_);

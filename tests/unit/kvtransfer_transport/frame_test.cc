@@ -15,20 +15,20 @@ namespace {
 
 TEST(Frame, HeadersOfAnotherSizeOrTypeAreNone) {
   FrameHeader header{.session = 1, .sequence = 2, .type = FrameType::kPut, .a = 3, .b = 4};
-  const auto parsed = ParseHeader(&header, sizeof(header));
+  const auto parsed = ParseHeader(AsPayload(header));
   ASSERT_TRUE(parsed.has_value());
   EXPECT_EQ(parsed->b, 4U);
-  EXPECT_FALSE(ParseHeader(&header, sizeof(header) - 1).has_value());
-  EXPECT_FALSE(ParseHeader(&header, 0).has_value());
+  EXPECT_FALSE(ParseHeader(AsPayload(header).substr(1)).has_value());
+  EXPECT_FALSE(ParseHeader("").has_value());
   for (const uint32_t type : {0U, static_cast<uint32_t>(FrameType::kUnmapped) + 1, ~0U}) {
     header.type = static_cast<FrameType>(type);
-    EXPECT_FALSE(ParseHeader(&header, sizeof(header)).has_value());
+    EXPECT_FALSE(ParseHeader(AsPayload(header)).has_value());
   }
 }
 
 TEST(Frame, OffersSurviveTheirEncoding) {
   const RegionOffer offer{.fd = 3, .device = 4, .inode = 5};
-  const auto parsed = ParseOffer(AsPayload(offer));
+  const auto parsed = FromPayload<RegionOffer>(AsPayload(offer));
   ASSERT_TRUE(parsed.has_value());
   EXPECT_EQ(parsed->fd, offer.fd);
   EXPECT_EQ(parsed->device, offer.device);
@@ -37,16 +37,17 @@ TEST(Frame, OffersSurviveTheirEncoding) {
 
 TEST(Frame, OffersOfAnotherLengthAreRefused) {
   const std::string good(AsPayload(RegionOffer{}));
-  for (size_t bytes = 0; bytes < good.size(); ++bytes) EXPECT_FALSE(ParseOffer(good.substr(0, bytes)).has_value());
-  EXPECT_FALSE(ParseOffer(good + "x").has_value());
+  for (size_t bytes = 0; bytes < good.size(); ++bytes)
+    EXPECT_FALSE(FromPayload<RegionOffer>(good.substr(0, bytes)).has_value());
+  EXPECT_FALSE(FromPayload<RegionOffer>(good + "x").has_value());
 }
 
 TEST(HostIdentity, ThisProcessSharesAHostWithItself) {
   const Identity ours = LocalIdentity();
   EXPECT_OK(CheckSameHost(ours, ours));
   EXPECT_EQ(ours.pid, static_cast<uint64_t>(getpid()));
-  EXPECT_EQ(ParseIdentity(AsPayload(ours))->start_time, ours.start_time);
-  EXPECT_FALSE(ParseIdentity("short").has_value());
+  EXPECT_EQ(FromPayload<Identity>(AsPayload(ours))->start_time, ours.start_time);
+  EXPECT_FALSE(FromPayload<Identity>("short").has_value());
 }
 
 TEST(HostIdentity, OtherHostsAndNamespacesAreToldApart) {

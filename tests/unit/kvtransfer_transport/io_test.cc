@@ -6,7 +6,6 @@
 
 #include "kvtransfer/timing/liveness.h"
 #include "kvtransfer/timing/task_queue.h"
-#include "kvtransfer/transport_options.h"
 #include "tests/status_matchers.h"
 
 namespace baton {
@@ -107,24 +106,6 @@ TEST(Liveness, ForgivingDoesNotReachIntoTheFuture) {
   EXPECT_EQ(liveness.Check(back + absl::Milliseconds(999)), Liveness::Verdict::kAlive);
   EXPECT_EQ(liveness.Check(back + absl::Seconds(1)), Liveness::Verdict::kSilent);
   EXPECT_EQ(liveness.Check(back + absl::Seconds(3)), Liveness::Verdict::kExpired);
-}
-
-TEST(TransportOptions, NonsenseIsRefusedByName) {
-  TransportOptions good;
-  good.secret = "secret";
-  EXPECT_OK(CheckTransportOptions(good));
-  const auto fails = [&](auto change, const char* name) {
-    TransportOptions options = good;
-    change(options);
-    EXPECT_TRUE(testing::Fails(CheckTransportOptions(options), absl::StatusCode::kInvalidArgument, name));
-  };
-  fails([](auto& o) { o.secret = ""; }, "secret");
-  fails([](auto& o) { o.path = "rdma"; }, "path");
-  fails([](auto& o) { o.heartbeat_interval = absl::ZeroDuration(); }, "heartbeat_interval");
-  fails([](auto& o) { o.silent_after = o.heartbeat_interval; }, "silent_after");
-  fails([](auto& o) { o.peer_timeout = o.silent_after; }, "peer_timeout");
-  fails([](auto& o) { o.connect_timeout = absl::ZeroDuration(); }, "connect_timeout");
-  fails([](auto& o) { o.max_message_bytes = 0; }, "max_message_bytes");
 }
 
 }  // namespace

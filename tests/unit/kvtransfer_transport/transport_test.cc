@@ -276,5 +276,23 @@ TEST_P(TransportTest, ManyPeersAtOnce) {
   EXPECT_TRUE(server->events.WaitUntil([&] { return server->events.states().size() >= count; }));
 }
 
+TEST(UcxTransportOptions, NonsenseIsRefusedByName) {
+  TransportOptions good;
+  good.secret = "secret";
+  EXPECT_OK(CreateUcxTransport(good));
+  const auto fails = [&](auto change, const char* name) {
+    TransportOptions options = good;
+    change(options);
+    EXPECT_TRUE(testing::Fails(CreateUcxTransport(options), absl::StatusCode::kInvalidArgument, name));
+  };
+  fails([](auto& o) { o.secret = ""; }, "secret");
+  fails([](auto& o) { o.path = "rdma"; }, "path");
+  fails([](auto& o) { o.heartbeat_interval = absl::ZeroDuration(); }, "heartbeat_interval");
+  fails([](auto& o) { o.silent_after = o.heartbeat_interval; }, "silent_after");
+  fails([](auto& o) { o.peer_timeout = o.silent_after; }, "peer_timeout");
+  fails([](auto& o) { o.connect_timeout = absl::ZeroDuration(); }, "connect_timeout");
+  fails([](auto& o) { o.max_message_bytes = 0; }, "max_message_bytes");
+}
+
 }  // namespace
 }  // namespace baton
