@@ -5,8 +5,8 @@ set -euo pipefail
 # shellcheck source=tests/bench/tables/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-options "Measures the engine alone: tokens per second by type of the weights, the parts of a step, and decoding by context.
-Two threads; the shape of TinyLlama 1.1 B with random weights (made once, 4 GB in build/release/tables)." "$@"
+options "Measures the engine alone: tokens per second by type of the weights, the parts of a step, decoding by context.
+Two threads; the shape of TinyLlama 1.1 B with random weights (made once: 4 GB in build/release/tables)." "$@"
 need bin/baton
 
 # engine FILE ARGUMENT...: writes one run's JSON to a file.
@@ -40,16 +40,20 @@ for type in q8_0 q4_0 bf16; do
     "$(cell %.0f "$type decode 32")" "$(cell %.0f "$type operations")" "$(cell %.0f "$type reads")"
 done
 
-header "Q8_0, % of a step" "products with weights" attention "K and V" "element by element" sampling rest "of all: waiting"
+header "Q8_0, % of a step" "products with weights" attention "K and V" "element by element" sampling rest \
+  "waiting, in all of these"
 for name in "${works[@]}"; do
   cells=()
-  for part in products attention kv element_wise sampling rest waiting; do cells+=("$(cell %.1f "q8_0 $name $part")"); done
+  for part in products attention kv element_wise sampling rest waiting; do
+    cells+=("$(cell %.1f "q8_0 $name $part")")
+  done
   row "$name" "${cells[@]}"
 done
 
 contexts=(128 1024 4096)
 for context in "${contexts[@]}"; do
-  engine "$work/run.json" --model "$(model q8_0)" --sequences 1 --prompt-tokens 16 --context-tokens "$context" --repeats "$runs"
+  engine "$work/run.json" --model "$(model q8_0)" --sequences 1 --prompt-tokens 16 --context-tokens "$context" \
+    --repeats "$runs"
   sample_json "step $context" "1e3 * r['measurements'][1]['step_seconds']" <"$work/run.json"
   sample_json "attention $context" "1e3 * r['measurements'][1]['attention']" <"$work/run.json"
 done

@@ -5,8 +5,8 @@ set -euo pipefail
 # shellcheck source=tests/bench/tables/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-options "Measures a prompt of 1024 tokens that is handed over or not, the same prompt again, and a running answer that migrates.
-Workers with one thread each, on CPUs 0 and 1; the shape of TinyLlama 1.1 B in Q8_0. The migrating answer is replayed." "$@"
+options "Measures a prompt of 1024 tokens that is handed over or not, the prompt again, and an answer that migrates.
+Prefill on CPU 0, decode on CPU 1; the shape of TinyLlama 1.1 B in Q8_0. The migrating answer is replayed." "$@"
 need bin/baton bin/baton-router bin/baton-prefill bin/baton-decode
 common=(--model "$(model q8_0)" --kv-memory=256MiB --log.level=debug)
 
@@ -83,7 +83,8 @@ for ((run = 0; run < runs; ++run)); do
     stop_all
   done
 done
-header "migration of a running answer" "KV, MB" "transfer, ms" "at rest, ms" "pause of the client, ms" "between other tokens, ms"
+header "migration of a running answer" "KV, MB" "transfer, ms" "at rest, ms" "pause of the client, ms" \
+  "between other tokens, ms"
 for path in shm tcp; do
   row "$path" "$(cell %.0f "$path migrated MB")" "$(cell %.0f "$path transfer")" "$(cell %.1f "$path at_rest")" \
     "$(cell %.0f "$path pause")" "$(cell %.0f "$path tpot")"

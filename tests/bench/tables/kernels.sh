@@ -5,14 +5,15 @@ set -euo pipefail
 # shellcheck source=tests/bench/tables/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-options "Measures products and attention with the best kernels of this CPU, and the demo model with every family of kernels.
+options "Measures products and attention with this CPU's best kernels, and the demo model with every family of kernels.
 One thread. If the build has onednn_bench (Debian's package libdnnl-dev), the products of oneDNN follow." "$@"
-need bench/kernels_bench bench/model_bench
+need bin/baton bench/kernels_bench bench/model_bench
 families=(scalar avx2 avx512 avx512-vnni avx512-bf16)
 
 short=--benchmark_min_time=0.1
-best=$("$build/bin/baton" bench engine --model "$root/models/demo-chat" --prompt-tokens 16 --sequences 1 --context-tokens 16 \
-  --output-tokens 1 --repeats 1 --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["kernels"])')
+best=$("$build/bin/baton" bench engine --model "$root/models/demo-chat" --prompt-tokens 16 --sequences 1 \
+  --context-tokens 16 --output-tokens 1 --repeats 1 --json |
+  python3 -c 'import json, sys; print(json.load(sys.stdin)["kernels"])')
 
 sample_benchmarks kernels_bench "$short" --benchmark_filter="MatMul/(BF16|Q8_0|Q4_0)/$best/rows:(1|8|64|512)/threads:1"
 header "$best, products, GFLOP/s or GOP/s" "1 row" "8 rows" "64 rows" "512 rows"

@@ -21,7 +21,7 @@ options() {
     case $1 in
       --runs) [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "--runs expects a number."; runs=$2; shift ;;
       -h | --help)
-        say "Usage: tests/bench/tables/${0##*/} [--runs N]" "" "$about" "" \
+        printf '%s\n' "Usage: tests/bench/tables/${0##*/} [--runs N]" "" "$about" "" \
           "Prints tables in Markdown. Each value is the median of N runs (default: $runs)."
         exit
         ;;
@@ -61,7 +61,8 @@ sample_json() {
   sample "$1" "$value"
 }
 
-# sample_benchmarks PROGRAM ARGUMENT...: runs a program of Google Benchmark, and notes `BENCHMARK COUNTER` for each counter.
+# sample_benchmarks PROGRAM ARGUMENT...: runs a program of Google Benchmark, and notes `BENCHMARK COUNTER` for each
+# counter.
 sample_benchmarks() {
   local run name counter value
   for ((run = 0; run < runs; ++run)); do

@@ -6,7 +6,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 runs=1
-options "Replays the first 1000 requests of a trace on four prefill and four decode workers that compute nothing (--device replay).
+options "Sends 1000 requests of a trace to four prefill and four decode workers that compute nothing (--device replay).
 The trace is BATON_SHARED/traces/mooncake_conversation.jsonl; docs/testing.md describes BATON_SHARED." "$@"
 need bin/baton bin/baton-router bin/baton-prefill bin/baton-decode
 trace=${BATON_SHARED:-}/traces/mooncake_conversation.jsonl
@@ -16,7 +16,7 @@ trace=${BATON_SHARED:-}/traces/mooncake_conversation.jsonl
 measure() {
   local key=$* number
   local replay=(--model "$root/models/demo-chat" --device replay --replay-step 5ms --replay-prefill-speed 3000
-    --page-tokens 8 --prefix-cache "$2" --log.level warning)
+    --page-tokens 8 --prefix-cache "$2")
   for number in 1 2 3 4; do worker prefill "$number" "${replay[@]}"; done
   for number in 5 6 7 8; do worker "$1" "$number" "${replay[@]}"; done
   router --placement "$3"
@@ -28,7 +28,7 @@ measure() {
   for value in mean p50 p95 p99; do sample_json "$key $value" "1e3 * r['ttft_seconds']['$value']" <"$work/out"; done
 }
 
-header "decode workers" --prefix-cache --placement "completed" "prompt tokens cached, %" "TTFT, ms, mean" p50 p95 p99
+header "decode workers" --prefix-cache --placement completed "prompt tokens cached, %" "TTFT, ms, mean" p50 p95 p99
 while read -r role cache placement; do
   for ((run = 0; run < runs; ++run)); do measure "$role" "$cache" "$placement"; done
   key="$role $cache $placement"

@@ -5,7 +5,7 @@ set -euo pipefail
 # shellcheck source=tests/bench/tables/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-options "Measures the perplexity of the demo model by type of weights and KV cache. The results are exact: one run is enough." "$@"
+options "Measures the perplexity of the demo model by type of weights and KV cache. Every run gives the same." "$@"
 need bin/baton
 
 kv_types=(f32 f16 bf16 int8 fp8)

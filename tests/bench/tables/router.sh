@@ -5,7 +5,8 @@ set -euo pipefail
 # shellcheck source=tests/bench/tables/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-options "Measures what a router adds to each token: 500 open streams, the router on CPU 0, worker and clients on the other CPUs." "$@"
+options "Measures what a router adds to each token of 500 open streams.
+The router has CPU 0, worker and clients have the other CPUs." "$@"
 need bench/router_bench bin/baton-router
 others=1-$(($(nproc --all) - 1))
 [[ $others != 1-0 ]] || die "this measurement needs two CPUs."

@@ -13,8 +13,8 @@ for ((run = 0; run < runs; ++run)); do
   worker prefill 1 --model "$root/models/demo-chat" --cpus=0
   worker decode 2 --model "$root/models/demo-chat" --cpus=1
   router --log.level=info
-  "$build/bin/baton" bench serve --target "$target" --rate 8 --requests 120 --prompt-tokens 256 --output-tokens 64 --json \
-    >"$work/out"
+  "$build/bin/baton" bench serve --target "$target" --rate 8 --requests 120 --prompt-tokens 256 --output-tokens 64 \
+    --json >"$work/out"
   stop_all
   sample_json completed "r['completed']" <"$work/out"
   for what in ttft tpot itl end_to_end; do
@@ -25,7 +25,8 @@ for ((run = 0; run < runs; ++run)); do
 done
 header "$(cell %.0f completed) of 120 requests, ms" mean p50 p95 p99
 for what in ttft tpot itl end_to_end; do
-  row "${what//_/ }" "$(cell %.2f "$what mean")" "$(cell %.2f "$what p50")" "$(cell %.2f "$what p95")" "$(cell %.2f "$what p99")"
+  row "${what//_/ }" "$(cell %.2f "$what mean")" "$(cell %.2f "$what p50")" "$(cell %.2f "$what p95")" \
+    "$(cell %.2f "$what p99")"
 done
 
 for type in q8_0 q4_0; do
@@ -46,7 +47,8 @@ for type in q8_0 q4_0; do
     done
   done
 done
-header weights --prefault "start to serving, s" "peak memory, GB" "TTFT of 256 tokens, ms, first request" "second request"
+header weights --prefault "start to serving, s" "peak memory, GB" "TTFT of 256 tokens, ms, first request" \
+  "second request"
 for type in q8_0 q4_0; do
   for prefault in on off; do
     key="$type $prefault"

@@ -5,8 +5,8 @@ set -euo pipefail
 # shellcheck source=tests/bench/tables/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-options "Measures tokenizers and chat templates, one thread. With BATON_SHARED, real vocabularies are measured too. If the
-build has sentencepiece_bench (Debian's package libsentencepiece-dev), SentencePiece follows." "$@"
+options "Measures tokenizers, one thread. If BATON_SHARED has real vocabularies, they are measured, too.
+If the build has sentencepiece_bench (Debian's package libsentencepiece-dev), SentencePiece is measured, too." "$@"
 need bench/tokenizer_bench
 
 # The text that is encoded: 100 kB of chats, in one call.
@@ -32,7 +32,7 @@ if [[ -x $build/bench/sentencepiece_bench ]]; then
       "$(cell %.1f "BM_SentencePiece/$type bytes_per_second" 1e-6)"
   done
 else
-  say "No rows of SentencePiece: install libsentencepiece-dev, then configure and build the target sentencepiece_bench." >&2
+  say "No rows of SentencePiece: install libsentencepiece-dev, then configure and build sentencepiece_bench." >&2
 fi
 
 sample_benchmarks tokenizer_bench --benchmark_filter=BM_SlowestMegabyte

@@ -5,7 +5,7 @@ set -euo pipefail
 # shellcheck source=tests/bench/tables/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-options "Measures puts and messages of the transports between two processes, then handoffs beside bare puts of the same pages." "$@"
+options "Measures puts and messages between two processes, then handoffs beside bare puts of the same pages." "$@"
 need bench/transport_bench bench/handoff_bench
 
 for ((run = 0; run < runs; ++run)); do
