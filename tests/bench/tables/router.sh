@@ -14,7 +14,7 @@ others=1-$(($(nproc --all) - 1))
 rates=(4 10 20)
 for ((run = 0; run < runs; ++run)); do
   for rate in "${rates[@]}"; do
-    taskset -c "$others" "$build/bench/router_bench" --cpu=0 --streams=500 --rate="$rate" --seconds=8 >"$work/out"
+    taskset -c "$others" "$build/bench/router_bench" --cpu=0 --streams=500 --rate="$rate" --seconds=5 >"$work/out"
     for way in direct "through router"; do
       line=$(grep "^$way" "$work/out")
       for percentile in p50 p99; do

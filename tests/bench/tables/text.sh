@@ -35,8 +35,8 @@ else
   say "No rows of SentencePiece: install libsentencepiece-dev, then configure and build sentencepiece_bench." >&2
 fi
 
-sample_benchmarks tokenizer_bench --benchmark_filter=BM_SlowestMegabyte
-header "pre-tokenizer, the slowest of 19 megabytes of one thing" "s"
+runs=1 sample_benchmarks tokenizer_bench --benchmark_filter=BM_SlowestMegabyte
+header "slowest pre-tokenizers, one run" "s for the slowest of 19 megabytes of one thing"
 for key in "${!samples[@]}"; do
   if [[ $key =~ BM_SlowestMegabyte/(.*)/iterations.*\ real_time ]]; then
     say "$(cell %.2f "$key" 1e-3) ${BASH_REMATCH[1]}"
