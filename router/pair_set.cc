@@ -11,6 +11,8 @@ namespace baton::router {
 namespace {
 
 constexpr Backoff kProbeBackoff{absl::Milliseconds(100), absl::Seconds(5)};
+constexpr absl::Duration kNoRoomDelay = absl::Milliseconds(500);
+constexpr absl::Duration kPathMemory = absl::Minutes(1);
 
 }  // namespace
 
@@ -54,7 +56,7 @@ std::vector<PairSet::Pair> PairSet::Complete(const Members& members, WhyNot why_
 // Gives `worker` the fitting partners that have the fewest partners themselves. If none fits, notes one that does not.
 void PairSet::FindPartners(size_t worker, bool is_prefill, std::span<const size_t> others, WhyNot why_not,
                            std::vector<Pair>& mismatches) {
-  if (partners_[worker] >= kProvenPartners) return;
+  if (partners_[worker] >= kPartners) return;
   const auto pair_with = [&](size_t other) {
     return is_prefill ? Pair{.prefill = worker, .decode = other} : Pair{.prefill = other, .decode = worker};
   };
@@ -65,7 +67,7 @@ void PairSet::FindPartners(size_t worker, bool is_prefill, std::span<const size_
     pair.detail = why_not(pair.prefill, pair.decode);
     if (pair.detail.empty()) {
       fitting.emplace_back(partners_[other], other);
-    } else if (!mismatch) {
+    } else if (!mismatch || Holds(pair.prefill, pair.decode)) {  // prefers the pair that people know already
       pair.state = State::kMismatch;
       mismatch = std::move(pair);
     }
@@ -73,7 +75,7 @@ void PairSet::FindPartners(size_t worker, bool is_prefill, std::span<const size_
   if (fitting.empty() && mismatch) mismatches.push_back(*std::move(mismatch));
   std::ranges::sort(fitting);
   for (const auto& [_, other] : fitting) {
-    if (partners_[worker] >= kProvenPartners) return;
+    if (partners_[worker] >= kPartners) return;
     Pair pair = pair_with(other);
     if (!Holds(pair.prefill, pair.decode)) Add(std::move(pair));
   }
@@ -83,22 +85,44 @@ void PairSet::ForgetPairsOf(size_t worker) {
   EraseIf([&](const Pair& pair) { return pair.prefill == worker || pair.decode == worker; });
 }
 
-void PairSet::Want(size_t prefill, size_t decode) {
+void PairSet::Want(SteadyTime now, size_t prefill, size_t decode) {
   if (Holds(prefill, decode)) return;
-  if (partners_[prefill] < kMaxPartners && partners_[decode] < kMaxPartners)
-    Add({.prefill = prefill, .decode = decode});
+  if (std::ranges::count(pairs_, true, &Pair::on_demand) >= static_cast<ptrdiff_t>(kMaxOnDemand)) {
+    const Pair* oldest = nullptr;
+    for (const Pair& pair : pairs_) {
+      if (pair.on_demand && (oldest == nullptr || pair.last_used < oldest->last_used)) oldest = &pair;
+    }
+    EraseIf([id = oldest->id](const Pair& pair) { return pair.id == id; });
+  }
+  Add({.prefill = prefill, .decode = decode, .on_demand = true, .last_used = now});
+}
+
+void PairSet::NoteUse(SteadyTime now, uint64_t id) {
+  if (Pair* pair = FindMutable(id)) pair->last_used = now;
 }
 
 std::vector<PairSet::Pair> PairSet::StartProbes(SteadyTime now, absl::FunctionRef<bool(const Pair&)> can_probe) {
-  size_t running = std::ranges::count(pairs_, State::kProbing, &Pair::state);
-  std::vector<Pair> started;
-  for (Pair& pair : pairs_) {
-    if (running >= kMaxProbes) break;
-    if (pair.state != State::kUnprobed && pair.state != State::kFailed) continue;
-    if (pair.next_probe > now || !can_probe(pair)) continue;
-    pair.state = State::kProbing;
-    started.push_back(pair);
+  size_t running = 0;
+  std::vector<size_t> running_of(partners_.size());
+  const auto start = [&](const Pair& pair) {
     ++running;
+    ++running_of[pair.prefill];
+    if (!pair.local()) ++running_of[pair.decode];
+  };
+  std::vector<Pair*> due;
+  for (Pair& pair : pairs_) {
+    if (pair.state == State::kProbing) start(pair);
+    const bool waits = pair.state == State::kUnprobed || pair.state == State::kFailed;
+    if (waits && pair.next_probe <= now && can_probe(pair)) due.push_back(&pair);
+  }
+  std::ranges::stable_sort(due, {}, &Pair::next_probe);
+  std::vector<Pair> started;
+  for (Pair* pair : due) {
+    if (running >= kMaxProbes) break;
+    if (std::max(running_of[pair->prefill], running_of[pair->decode]) >= kMaxProbesOfAWorker) continue;
+    pair->state = State::kProbing;
+    start(*pair);
+    started.push_back(*pair);
   }
   return started;
 }
@@ -108,14 +132,23 @@ const PairSet::Pair* PairSet::OnProbed(SteadyTime now, uint64_t id, const absl::
   if (pair == nullptr || pair->state != State::kProbing) return nullptr;
   if (status.ok()) {
     pair->state = State::kReady;
-    pair->failures = 0;
     pair->detail.clear();
+    pair->logged = absl::StatusCode::kOk;
+    if (pair->local()) pair->failures = 0;  // no handoff follows
     return pair;
+  }
+  pair->detail = status.ToString();
+  if (absl::IsResourceExhausted(status)) {
+    pair->state = State::kUnprobed;
+    pair->next_probe = now + kNoRoomDelay;
+    return nullptr;
   }
   pair->state = State::kFailed;
   ++pair->failures;
   pair->next_probe = now + kProbeBackoff.After(pair->failures);
-  return std::exchange(pair->detail, status.ToString()) == pair->detail ? nullptr : pair;
+  const bool is_news = pair->logged != status.code();
+  pair->logged = status.code();
+  return is_news ? pair : nullptr;
 }
 
 const PairSet::Pair* PairSet::OnBroken(SteadyTime now, uint64_t id, const std::string& why) {
@@ -123,12 +156,23 @@ const PairSet::Pair* PairSet::OnBroken(SteadyTime now, uint64_t id, const std::s
   if (pair == nullptr || pair->state != State::kReady) return nullptr;
   pair->state = State::kUnprobed;
   pair->detail = why;
-  pair->next_probe = now + kProbeBackoff.After(1);
+  ++pair->failures;
+  pair->next_probe = now + kProbeBackoff.After(pair->failures);
   return pair;
 }
 
-void PairSet::OnHandedOver(uint64_t id, uint64_t bytes, double transfer_seconds, double commit_seconds) {
-  if (Pair* pair = FindMutable(id)) NoteHandoff(pair->path, bytes, transfer_seconds, commit_seconds);
+void PairSet::OnHandedOver(SteadyTime now, uint64_t id, uint64_t bytes, double transfer_seconds,
+                           double exposed_seconds) {
+  Pair* pair = FindMutable(id);
+  if (pair == nullptr) return;
+  pair->failures = 0;
+  pair->path = RecentPath(now, *pair);
+  pair->path_measured = now;
+  NoteHandoff(pair->path, bytes, transfer_seconds, exposed_seconds);
+}
+
+PathView PairSet::RecentPath(SteadyTime now, const Pair& pair) {
+  return now - pair.path_measured > kPathMemory ? PathView{} : pair.path;
 }
 
 void PairSet::Add(Pair pair) {
@@ -137,6 +181,7 @@ void PairSet::Add(Pair pair) {
     ++partners_[pair.prefill];
     ++partners_[pair.decode];
   }
+  held_.insert({pair.prefill, pair.decode});
   pairs_.push_back(std::move(pair));
 }
 
@@ -144,17 +189,13 @@ template <typename Condition>
 void PairSet::EraseIf(Condition condition) {
   std::erase_if(pairs_, [&](const Pair& pair) {
     if (!condition(pair)) return false;
+    held_.erase({pair.prefill, pair.decode});
     if (pair.state != State::kMismatch && !pair.local()) {
       --partners_[pair.prefill];
       --partners_[pair.decode];
     }
     return true;
   });
-}
-
-bool PairSet::Holds(size_t prefill, size_t decode) const {
-  return std::ranges::any_of(pairs_,
-                             [&](const Pair& pair) { return pair.prefill == prefill && pair.decode == decode; });
 }
 
 const PairSet::Pair* PairSet::Find(uint64_t id) const {

@@ -2,16 +2,16 @@
 // The pairs of workers that the router has proven, or is about to prove. No threads, clock or I/O.
 //
 //   state      entered when                                          next
-//   unprobed   the pair is added, or a handoff of the pair failed    probing
-//   probing    the owner has started a probe                         ready, failed
+//   unprobed   the pair is added, a handoff of the pair failed,      probing
+//              or a probe found no room
+//   probing    the owner has started a probe                         ready, failed, unprobed
 //   ready      a probe has passed                                    unprobed
 //   failed     a probe has failed                                    probing, after a backoff
-//   mismatch   added so: two workers of one model do not fit         -
+//   mismatch   added so: two workers of one model do not fit         forgotten once both workers have a partner
 //
-// With P prefill and D decode workers, P x D pairs are possible. The set holds the pairs in use: each worker is in up
-// to kProvenPartners pairs from the start, and in up to kMaxPartners if placement asks for more. At most kMaxProbes
-// probes run at a time. A pair of mismatched workers is held only while one of the two has no partner, to tell people
-// why.
+// With P prefill and D decode workers, P x D pairs are possible. The set holds fewer: enough for each worker to have
+// kPartners partners, and the kMaxOnDemand pairs that placement asked for and used last. A pair of mismatched workers
+// is held only while one of the two has no partner, to tell people why.
 //
 // Workers are named by their index in the owner's table. Not thread-safe.
 #pragma once
@@ -19,8 +19,10 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "common/steady_time.h"
@@ -30,9 +32,10 @@ namespace baton::router {
 
 class PairSet {
  public:
-  static constexpr size_t kProvenPartners = 8;
-  static constexpr size_t kMaxPartners = 32;
-  static constexpr size_t kMaxProbes = 16;
+  static constexpr size_t kPartners = 8;
+  static constexpr size_t kMaxOnDemand = 512;
+  static constexpr size_t kMaxProbes = 16;          // at a time
+  static constexpr size_t kMaxProbesOfAWorker = 4;  // at a time: a worker that hangs must not stop all probes
 
   enum class State : uint8_t { kUnprobed, kProbing, kReady, kFailed, kMismatch };
 
@@ -41,10 +44,14 @@ class PairSet {
     size_t prefill = 0;
     size_t decode = 0;
     State state = State::kUnprobed;
-    std::string detail = {};  // why the pair is not ready
-    int failures = 0;
+    std::string detail = {};                          // why the pair is not ready
+    absl::StatusCode logged = absl::StatusCode::kOk;  // the failure that the log has
+    int failures = 0;                                 // of probes and handoffs since the last handoff
     SteadyTime next_probe = SteadyTime::InfinitePast();
+    bool on_demand = false;
+    SteadyTime last_used = SteadyTime::InfinitePast();
     PathView path = {};
+    SteadyTime path_measured = SteadyTime::InfinitePast();
 
     bool local() const { return prefill == decode; }
   };
@@ -64,18 +71,23 @@ class PairSet {
   std::vector<Pair> Complete(const Members& members, WhyNot why_not);
   void ForgetPairsOf(size_t worker);
 
-  // Asks for the proof of a pair of fitting workers. Does nothing if the pair is held or a worker has kMaxPartners.
-  void Want(size_t prefill, size_t decode);
+  // Adds the pair of two fitting workers on demand, in place of the pair on demand that was used least recently.
+  void Want(SteadyTime now, size_t prefill, size_t decode);
+  void NoteUse(SteadyTime now, uint64_t id);
 
-  // Starts the probes that are due, of those pairs that the owner can probe now.
+  // Starts the probes that are due, of those pairs that the owner can probe now. The longest due goes first.
   std::vector<Pair> StartProbes(SteadyTime now, absl::FunctionRef<bool(const Pair&)> can_probe);
 
-  // These return the pair if its state or its detail has changed, else null.
+  // These return the pair if there is news for the log, else null.
   const Pair* OnProbed(SteadyTime now, uint64_t id, const absl::Status& status);
   const Pair* OnBroken(SteadyTime now, uint64_t id, const std::string& why);
 
-  void OnHandedOver(uint64_t id, uint64_t bytes, double transfer_seconds, double commit_seconds);
+  void OnHandedOver(SteadyTime now, uint64_t id, uint64_t bytes, double transfer_seconds, double exposed_seconds);
 
+  // The path as measured within the last minute: a path that looked slow must get the chance to look better.
+  static PathView RecentPath(SteadyTime now, const Pair& pair);
+
+  bool Holds(size_t prefill, size_t decode) const { return held_.contains({prefill, decode}); }
   std::span<const Pair> pairs() const { return pairs_; }
   const Pair* Find(uint64_t id) const;
 
@@ -85,10 +97,10 @@ class PairSet {
   void Add(Pair pair);
   template <typename Condition>
   void EraseIf(Condition condition);
-  bool Holds(size_t prefill, size_t decode) const;
   Pair* FindMutable(uint64_t id);
 
   std::vector<Pair> pairs_;
+  absl::flat_hash_set<std::pair<size_t, size_t>> held_;  // prefill, decode
   // By worker: the number of pairs with another, fitting worker. A worker's pair with itself needs no path.
   std::vector<size_t> partners_;
   uint64_t next_id_ = 1;

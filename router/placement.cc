@@ -21,15 +21,8 @@ constexpr double kAssumedCommitSeconds = 0.002;
 
 // A handoff of fewer bytes says nothing of the path's bandwidth.
 constexpr uint64_t kMeasurableBytes = 64 << 10;
-// How much of an earlier, better figure stays with each handoff.
-constexpr double kFading = 0.95;
-
-uint64_t PagesFor(uint64_t tokens, uint32_t page_tokens) { return (tokens + page_tokens - 1) / page_tokens; }
-
-// A grant covers the prompt and one page to grow into.
-uint64_t PagesToStart(const WorkerView& decode, uint32_t prompt_tokens) {
-  return PagesFor(prompt_tokens, decode.page_tokens) + 1;
-}
+// The weight of the latest handoff in a mean.
+constexpr double kLatest = 0.25;
 
 double ComputeSeconds(uint64_t tokens, const WorkerView& prefill, const AssumedSpeed& assumed) {
   const double measured = prefill.prefill_tokens_per_second;
@@ -46,12 +39,17 @@ double HandoffSeconds(const PairView& pair, const PlacementNeed& need, double co
   return std::max(0.0, transfer - compute_seconds) + commit;
 }
 
-double DecodeSeconds(const WorkerView& decode, const PlacementNeed& need) {
+double DecodeSeconds(const WorkerView& decode, const PlacementNeed& need, const AssumedSpeed& assumed) {
   const double fullness = static_cast<double>(decode.running_sequences) / std::max(decode.max_sequences, 1u);
-  double seconds = decode.step_seconds * (1 + fullness);
+  double seconds = (decode.step_seconds > 0 ? decode.step_seconds : assumed.step_seconds) * (1 + fullness);
   if (decode.running_sequences >= decode.max_sequences) seconds += kNoBatchSlotSeconds;
   if (decode.pages_free < PagesToStart(decode, need.prompt_tokens)) seconds += kNoPagesSeconds;
   return seconds;
+}
+
+void NoteStep(AssumedSpeed& fastest, const WorkerView& decode) {
+  const double step = decode.step_seconds;
+  if (step > 0 && (fastest.step_seconds <= 0 || step < fastest.step_seconds)) fastest.step_seconds = step;
 }
 
 using Rank = std::tuple<double, uint32_t, int64_t>;
@@ -81,13 +79,18 @@ class Best {
 
 }  // namespace
 
-void NoteHandoff(PathView& path, uint64_t bytes, double transfer_seconds, double commit_seconds) {
-  if (commit_seconds > 0) {
-    path.commit_seconds =
-        path.commit_seconds > 0 ? std::min(path.commit_seconds / kFading, commit_seconds) : commit_seconds;
-  }
-  if (bytes < kMeasurableBytes || transfer_seconds <= 0) return;
-  path.bytes_per_second = std::max(path.bytes_per_second * kFading, static_cast<double>(bytes) / transfer_seconds);
+void NoteHandoff(PathView& path, uint64_t bytes, double transfer_seconds, double exposed_seconds) {
+  const auto note = [](double& mean, double sample) { mean = mean > 0 ? mean + kLatest * (sample - mean) : sample; };
+  if (transfer_seconds <= 0 || exposed_seconds <= 0) return;
+  const double speed = static_cast<double>(bytes) / transfer_seconds;
+  const bool is_measurable = bytes >= kMeasurableBytes;
+  if (is_measurable && 2 * exposed_seconds >= transfer_seconds) return note(path.bytes_per_second, speed);
+  note(path.commit_seconds, exposed_seconds);
+  if (is_measurable && path.bytes_per_second > 0) path.bytes_per_second = std::max(path.bytes_per_second, speed);
+}
+
+uint32_t PagesToStart(const WorkerView& decode, uint32_t prompt_tokens) {
+  return prompt_tokens / decode.page_tokens + (prompt_tokens % decode.page_tokens > 0 ? 1 : 0) + 1;
 }
 
 uint32_t LargestSequence(const WorkerView& decode) {
@@ -97,10 +100,17 @@ uint32_t LargestSequence(const WorkerView& decode) {
   return static_cast<uint32_t>(std::min<uint64_t>(pages * decode.page_tokens, decode.max_context_tokens));
 }
 
+uint32_t LargestPrompt(const WorkerView& prefill) {
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(prefill.pages_total * prefill.page_tokens, prefill.max_context_tokens));
+}
+
 uint32_t LargestSequence(const PairView& pair) {
-  const uint64_t prefill_tokens =
-      std::min<uint64_t>(pair.prefill.pages_total * pair.prefill.page_tokens, pair.prefill.max_context_tokens);
-  return static_cast<uint32_t>(std::min<uint64_t>(prefill_tokens, LargestSequence(pair.decode)));
+  return std::min(LargestPrompt(pair.prefill), LargestSequence(pair.decode));
+}
+
+bool IsPossible(const PairView& pair, const PlacementNeed& need) {
+  return need.total_tokens <= LargestSequence(pair) && !pair.prefill.avoided && !pair.decode.avoided;
 }
 
 uint32_t TokensToCompute(const WorkerView& prefill, const PlacementNeed& need) {
@@ -114,6 +124,7 @@ AssumedSpeed FastestOf(std::span<const PairView> pairs) {
     fastest.prefill_tokens_per_second =
         std::max(fastest.prefill_tokens_per_second, pair.prefill.prefill_tokens_per_second);
     fastest.path_bytes_per_second = std::max(fastest.path_bytes_per_second, pair.path.bytes_per_second);
+    NoteStep(fastest, pair.decode);
   }
   if (fastest.prefill_tokens_per_second <= 0) fastest.prefill_tokens_per_second = kAssumedPrefillTokensPerSecond;
   return fastest;
@@ -123,21 +134,18 @@ double EstimateSeconds(const PairView& pair, const PlacementNeed& need, const As
   const double compute = ComputeSeconds(TokensToCompute(pair.prefill, need), pair.prefill, assumed);
   const double handoff = pair.local ? 0 : HandoffSeconds(pair, need, compute, assumed);
   return ComputeSeconds(pair.prefill.waiting_tokens, pair.prefill, assumed) + compute + handoff +
-         DecodeSeconds(pair.decode, need);
+         DecodeSeconds(pair.decode, need, assumed);
 }
 
 std::optional<size_t> ChoosePair(const PlacementRules& rules, std::span<const PairView> pairs,
                                  const PlacementNeed& need, uint64_t turn) {
-  const auto is_possible = [&](const PairView& pair) {
-    return need.total_tokens <= LargestSequence(pair) && !pair.prefill.avoided && !pair.decode.avoided;
-  };
-  const bool other_than_local =
-      std::any_of(pairs.begin(), pairs.end(), [&](const PairView& pair) { return !pair.local && is_possible(pair); });
+  const bool other_than_local = std::any_of(
+      pairs.begin(), pairs.end(), [&](const PairView& pair) { return !pair.local && IsPossible(pair, need); });
   const AssumedSpeed assumed = FastestOf(pairs);
   Best best;
   for (size_t i = 0; i < pairs.size(); ++i) {
     const PairView& pair = pairs[i];
-    if (!is_possible(pair)) continue;
+    if (!IsPossible(pair, need)) continue;
     const bool too_long = TokensToCompute(pair.prefill, need) > rules.max_local_prefill_tokens;
     if (pair.local && too_long && other_than_local) continue;
     const bool in_turn = rules.policy == PlacementPolicy::kRoundRobin;
@@ -148,11 +156,13 @@ std::optional<size_t> ChoosePair(const PlacementRules& rules, std::span<const Pa
 
 std::optional<size_t> ChooseDecode(const PlacementRules& rules, std::span<const WorkerView> decodes,
                                    const PlacementNeed& need, uint64_t turn) {
+  AssumedSpeed assumed;
+  for (const WorkerView& decode : decodes) NoteStep(assumed, decode);
   Best best;
   for (size_t i = 0; i < decodes.size(); ++i) {
     if (decodes[i].avoided || need.total_tokens > LargestSequence(decodes[i])) continue;
     const bool in_turn = rules.policy == PlacementPolicy::kRoundRobin;
-    best.Offer(i, in_turn ? Rank{} : RankOf(DecodeSeconds(decodes[i], need), decodes[i]));
+    best.Offer(i, in_turn ? Rank{} : RankOf(DecodeSeconds(decodes[i], need, assumed), decodes[i]));
   }
   return best.Take(turn);
 }

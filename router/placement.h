@@ -38,7 +38,7 @@ struct WorkerView {
   uint64_t waiting_tokens = 0;           // reported, and sent but not yet in a report
   double prefill_tokens_per_second = 0;  // 0: not measured yet
   double step_seconds = 0;               // 0: not measured yet
-  uint32_t running_sequences = 0;
+  uint32_t running_sequences = 0;        // and sequences that will run there when they have their KV
   uint32_t max_sequences = 0;
   uint64_t pages_total = 0;
   uint64_t pages_free = 0;  // cached pages included
@@ -48,13 +48,15 @@ struct WorkerView {
   uint32_t cached_tokens = 0;  // of the prompt in question, as far as is known
 };
 
-// The best of recent handoffs between two workers. A handoff that waits for the computation shows less than the path
-// can do, so an earlier better figure fades slowly.
+// Means over recent handoffs between two workers. If most of a transfer came after the computation, the handoff
+// measures the path's bandwidth. Else the transfer waited for the computation: the handoff measures what Commit takes,
+// and that the bandwidth is at least bytes over time.
 struct PathView {
   double bytes_per_second = 0;  // 0: not measured yet
   double commit_seconds = 0;    // from Commit to Committed; 0: not measured yet
 };
-void NoteHandoff(PathView& path, uint64_t bytes, double transfer_seconds, double commit_seconds);
+// `exposed_seconds`: the part of the transfer after the computation, Commit included.
+void NoteHandoff(PathView& path, uint64_t bytes, double transfer_seconds, double exposed_seconds);
 
 // A ready pair. When the decode worker prefills locally both views are of the same worker.
 struct PairView {
@@ -73,17 +75,26 @@ struct PlacementNeed {
 // Of the prompt. The last token is always computed.
 uint32_t TokensToCompute(const WorkerView& prefill, const PlacementNeed& need);
 
+// A grant of the decode worker covers the prompt and one page to grow into.
+uint32_t PagesToStart(const WorkerView& decode, uint32_t prompt_tokens);
+
 // Prompt and output of the longest sequence that the pair, or the decode worker alone, could serve when idle.
 uint32_t LargestSequence(const PairView& pair);
 uint32_t LargestSequence(const WorkerView& decode);
+// The longest sequence that the worker could prefill when idle.
+uint32_t LargestPrompt(const WorkerView& prefill);
 
 // The speed of a worker or a path that has measured nothing is taken for the best that others have measured. Such a
 // worker soon gets work, which it can measure.
 struct AssumedSpeed {
   double prefill_tokens_per_second = 0;
   double path_bytes_per_second = 0;
+  double step_seconds = 0;
 };
 AssumedSpeed FastestOf(std::span<const PairView> pairs);
+
+// Whether the pair could serve the request when idle, and has no worker to avoid.
+bool IsPossible(const PairView& pair, const PlacementNeed& need);
 
 double EstimateSeconds(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed);
 

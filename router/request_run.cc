@@ -255,7 +255,9 @@ void RequestRun::Do(action::WakeAfter& wake) {
 
 void RequestRun::Do(action::AttemptEnded& ended) {
   const Outcome& outcome = ended.outcome;
-  const bool is_expected = NextStepAfter(outcome.cause) == NextStep::kDone || outcome.cause == Cause::kCancelled;
+  // The pair's state tells of a failed probe.
+  const bool is_expected =
+      options_.is_probe || NextStepAfter(outcome.cause) == NextStep::kDone || outcome.cause == Cause::kCancelled;
   Log(is_expected ? LogLevel::kDebug : LogLevel::kWarning, "attempt.ended",
       {{"request", options_.id.ToString()},
        {"attempt", ended.attempt},

@@ -206,12 +206,12 @@ PlacementResult WorkerRegistry::Place(const PlacementQuery& query) {
 }
 
 void WorkerRegistry::PairBroken(uint64_t pair, const std::string& why) {
-  Update([&](WorkerTable& table) { table.PairBroken(SteadyTime::Now(), pair, why); });
+  Update([&](WorkerTable& table) { table.OnPairBroken(SteadyTime::Now(), pair, why); });
 }
 
 void WorkerRegistry::HandedOver(uint64_t pair, const v1::HandedOver& measured) {
   MutexLock lock(mutex_);
-  table_.HandedOver(pair, measured);
+  table_.OnHandedOver(SteadyTime::Now(), pair, measured);
 }
 
 absl::StatusOr<ServedModel> WorkerRegistry::FindModel(const std::string& name) const {

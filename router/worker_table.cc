@@ -80,6 +80,7 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
   const bool is_new = !worker.ref || worker.ref->key != key;
   if (is_new && worker.live()) Lose(worker, "restarted");
   const bool was_away = is_new || worker.lost;
+  const bool was_draining = !is_new && worker.draining();
   const bool same_model = !is_new && status.model().SerializeAsString() == worker.status.model().SerializeAsString();
   if (is_new) {
     worker.ref = WorkerRef{key, status.handoff_address(), connection()};
@@ -108,7 +109,8 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
            false);
     ReportSameId(worker);
   }
-  if (was_away || !same_model) {
+  // A draining worker takes nothing new, and its partners need others.
+  if (was_away || !same_model || was_draining != worker.draining()) {
     pairs_.ForgetPairsOf(index);
     members_changed_ = true;
   }
@@ -226,7 +228,8 @@ void WorkerTable::CompletePairs() {
   std::map<std::string, PairSet::Members> models;
   for (size_t i = 0; i < workers_.size(); ++i) {
     const v1::WorkerStatus& status = workers_[i].status;
-    if (!workers_[i].live() || status.model().name().empty()) continue;  // a starting worker does not know its model
+    // A starting worker does not know its model.
+    if (!workers_[i].live() || workers_[i].draining() || status.model().name().empty()) continue;
     PairSet::Members& members = models[status.model().name()];
     (Decodes(status.role()) ? members.decodes : members.prefills).push_back(i);
     if (status.role() == v1::WORKER_ROLE_BOTH) members.both.push_back(i);
@@ -270,12 +273,12 @@ void WorkerTable::OnProbed(SteadyTime now, uint64_t id, const absl::Status& stat
   }
 }
 
-void WorkerTable::PairBroken(SteadyTime now, uint64_t id, const std::string& why) {
+void WorkerTable::OnPairBroken(SteadyTime now, uint64_t id, const std::string& why) {
   if (const Pair* pair = pairs_.OnBroken(now, id, why)) Report("pair.broken", PairName(*pair), why, true);
 }
 
-void WorkerTable::HandedOver(uint64_t pair, const v1::HandedOver& measured) {
-  pairs_.OnHandedOver(pair, measured.kv_bytes(), measured.transfer_seconds(), measured.transfer_exposed_seconds());
+void WorkerTable::OnHandedOver(SteadyTime now, uint64_t pair, const v1::HandedOver& measured) {
+  pairs_.OnHandedOver(now, pair, measured.kv_bytes(), measured.transfer_seconds(), measured.transfer_exposed_seconds());
 }
 
 WorkerTable::Effects WorkerTable::Advance(SteadyTime now) {

@@ -87,8 +87,8 @@ class WorkerTable {
   void OnAssets(SteadyTime now, const std::string& fingerprint,
                 absl::StatusOr<std::shared_ptr<const ModelAssets>> assets);
   void OnProbed(SteadyTime now, uint64_t pair, const absl::Status& status);
-  void PairBroken(SteadyTime now, uint64_t pair, const std::string& why);
-  void HandedOver(uint64_t pair, const v1::HandedOver& measured);
+  void OnPairBroken(SteadyTime now, uint64_t pair, const std::string& why);
+  void OnHandedOver(SteadyTime now, uint64_t pair, const v1::HandedOver& measured);
 
   // Returns what is due. Call it after each of the above, and every now and then.
   Effects Advance(SteadyTime now);
@@ -145,6 +145,10 @@ class WorkerTable {
     std::map<size_t, WorkerView> views = {};  // by worker
     std::vector<PairView> pairs = {};         // ready
   };
+  struct PairStatus {
+    std::string state;
+    std::string detail;
+  };
 
   struct Assets {
     std::shared_ptr<const ModelAssets> loaded;
@@ -167,10 +171,10 @@ class WorkerTable {
   // `query` tells what is asked for, if anything.
   WorkerView View(const Worker& worker, const PlacementQuery& query = {}) const;
   PairView View(const Pair& pair) const;
-  Candidates FindCandidates(const PlacementQuery& query) const;
-  std::optional<size_t> BestDecode(const Candidates& candidates, const PlacementNeed& need, uint64_t turn) const;
+  PairStatus StatusOf(const Pair& pair) const;
+  Candidates FindCandidates(SteadyTime now, const PlacementQuery& query) const;
   PlacementResult PlaceMigration(SteadyTime now, const Candidates& candidates, const PlacementQuery& query);
-  void WantSooner(const Candidates& candidates, const PlacementNeed& need, const PairView* chosen);
+  void WantFasterPair(SteadyTime now, const Candidates& candidates, const PlacementNeed& need, const PairView* chosen);
   PlacementResult WhyNotPlaced(const Candidates& candidates, const PlacementQuery& query) const;
   Placement MakePlacement(size_t prefill, size_t decode, uint64_t pair) const;
   const ModelAssets* LoadedAssets(const Worker& worker) const;
@@ -189,6 +193,7 @@ class WorkerTable {
   bool members_changed_ = false;          // since the pairs were completed
   std::map<std::string, Assets> assets_;  // by fingerprint; those of live workers
   uint64_t turn_ = 0;
+  SteadyTime next_want_ = SteadyTime::InfinitePast();
   Effects effects_;
 };
 

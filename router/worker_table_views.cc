@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers to requests and people, from the table. worker_table.cc changes the table.
+// Models and descriptions of workers and pairs, for requests and people.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -11,157 +11,9 @@
 
 namespace baton::router {
 
-// --------------------------------------------------------------------------------------------------------- placement
-
-bool WorkerTable::Matches(const Worker& worker, const PlacementQuery& query) const {
-  const v1::ServedModel& model = worker.status.model();
-  return worker.live() && model.name() == query.model && model.assets_fingerprint() == query.assets_fingerprint &&
-         (query.numerics_id.empty() || model.numerics_id() == query.numerics_id);
-}
-
-WorkerView WorkerTable::View(const Worker& worker, const PlacementQuery& query) const {
-  const v1::WorkerCapacity& capacity = worker.status.capacity();
-  const v1::WorkerLoad& load = worker.status.load();
-  WorkerView view;
-  view.avoided = std::ranges::find(query.avoid, worker.ref->key) != query.avoid.end();
-  view.waiting_tokens = load.waiting_tokens();
-  view.prefill_tokens_per_second = load.prefill_tokens_per_second();
-  view.step_seconds = load.step_seconds();
-  view.running_sequences = load.running_sequences() + static_cast<uint32_t>(worker.sent.size());
-  view.max_sequences = capacity.max_sequences();
-  view.pages_total = capacity.pages_total();
-  view.page_tokens = std::max(capacity.page_tokens(), 1u);
-  view.kv_token_bytes = capacity.kv_token_bytes();
-  view.max_context_tokens = worker.status.model().max_context_tokens();
-  uint64_t taken = uint64_t{load.pages_used()} + load.pages_quarantined();
-  for (const SentWork& sent : worker.sent) {
-    view.waiting_tokens += sent.tokens;
-    taken += sent.pages;
-  }
-  view.pages_free = view.pages_total - std::min(view.pages_total, taken);
-  if (query.page_tokens == view.page_tokens) {
-    view.cached_tokens = static_cast<uint32_t>(worker.pages.CountPrefix(query.pages)) * view.page_tokens;
-  }
-  return view;
-}
-
-PairView WorkerTable::View(const Pair& pair) const {
-  return {pair.id, pair.local(), View(workers_[pair.prefill]), View(workers_[pair.decode]), pair.path};
-}
-
-Placement WorkerTable::MakePlacement(size_t prefill, size_t decode, uint64_t pair) const {
-  Placement placement;
-  placement.pair = pair;
-  placement.local = prefill == decode;
-  placement.prefill = *workers_[prefill].ref;
-  placement.decode = *workers_[decode].ref;
-  placement.model = workers_[decode].status.model().name();
-  placement.numerics_id = workers_[decode].status.model().numerics_id();
-  return placement;
-}
-
-WorkerTable::Candidates WorkerTable::FindCandidates(const PlacementQuery& query) const {
-  Candidates candidates;
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    const Worker& worker = workers_[i];
-    if (worker.serving() && Matches(worker, query)) candidates.views.emplace(i, View(worker, query));
-  }
-  for (const Pair& pair : pairs_.pairs()) {
-    const auto prefill = candidates.views.find(pair.prefill);
-    const auto decode = candidates.views.find(pair.decode);
-    if (pair.state != PairSet::State::kReady || prefill == candidates.views.end() || decode == candidates.views.end()) {
-      continue;
-    }
-    candidates.pairs.push_back({pair.id, pair.local(), prefill->second, decode->second, pair.path});
-  }
-  return candidates;
-}
-
-std::optional<size_t> WorkerTable::BestDecode(const Candidates& candidates, const PlacementNeed& need,
-                                              uint64_t turn) const {
-  std::vector<size_t> workers;
-  std::vector<WorkerView> views;
-  for (const auto& [worker, view] : candidates.views) {
-    if (workers_[worker].ref->handoff_address.empty()) continue;
-    workers.push_back(worker);
-    views.push_back(view);
-  }
-  const std::optional<size_t> best = ChooseDecode(options_.placement, views, need, turn);
-  if (!best) return std::nullopt;
-  return workers[*best];
-}
-
-PlacementResult WorkerTable::Place(SteadyTime now, const PlacementQuery& query) {
-  const PlacementNeed need{query.prompt_tokens, query.total_tokens};
-  const Candidates candidates = FindCandidates(query);
-  if (query.migrates) return PlaceMigration(now, candidates, query);
-  const std::optional<size_t> chosen = ChoosePair(options_.placement, candidates.pairs, need, turn_++);
-  WantSooner(candidates, need, chosen ? &candidates.pairs[*chosen] : nullptr);
-  if (!chosen) return WhyNotPlaced(candidates, query);
-  const PairView& view = candidates.pairs[*chosen];
-  const Pair& pair = *pairs_.Find(view.pair);
-  const uint32_t pages = query.prompt_tokens / view.decode.page_tokens + 1;
-  workers_[pair.prefill].sent.push_back({now, TokensToCompute(view.prefill, need), pair.local() ? pages : 0});
-  if (!pair.local()) workers_[pair.decode].sent.push_back({now, 0, pages});
-  PlacementResult placed{PlacementResult::Kind::kPlaced, MakePlacement(pair.prefill, pair.decode, pair.id), ""};
-  placed.placement.cached_tokens = view.prefill.cached_tokens;
-  return placed;
-}
-
-PlacementResult WorkerTable::PlaceMigration(SteadyTime now, const Candidates& candidates, const PlacementQuery& query) {
-  const std::optional<size_t> decode = BestDecode(candidates, {query.prompt_tokens, query.total_tokens}, turn_++);
-  if (!decode) return {PlacementResult::Kind::kNoneReady, {}, "no other decode worker takes the sequence"};
-  workers_[*decode].sent.push_back({now, 0, query.prompt_tokens / candidates.views.at(*decode).page_tokens + 1});
-  Placement placement = MakePlacement(*decode, *decode, 0);
-  placement.prefill = {};
-  placement.local = false;
-  return {PlacementResult::Kind::kPlaced, std::move(placement), ""};
-}
-
-// Asks for the proof of the pair that would be sooner than the chosen pair. Without a chosen pair, of the best.
-void WorkerTable::WantSooner(const Candidates& candidates, const PlacementNeed& need, const PairView* chosen) {
-  if (options_.placement.policy == PlacementPolicy::kRoundRobin && chosen != nullptr) return;
-  const std::optional<size_t> decode = BestDecode(candidates, need, 0);
-  if (!decode) return;
-  std::vector<size_t> prefills;
-  std::vector<PairView> pairs;
-  for (const auto& [worker, view] : candidates.views) {
-    if (workers_[worker].status.role() != v1::WORKER_ROLE_PREFILL || !WhyNoPair(worker, *decode).empty()) continue;
-    prefills.push_back(worker);
-    pairs.push_back({0, false, view, candidates.views.at(*decode), {}});
-  }
-  const std::optional<size_t> best = ChoosePair(options_.placement, pairs, need, 0);
-  if (!best) return;
-  const AssumedSpeed assumed = FastestOf(candidates.pairs);
-  if (chosen == nullptr || EstimateSeconds(pairs[*best], need, assumed) < EstimateSeconds(*chosen, need, assumed)) {
-    pairs_.Want(prefills[*best], *decode);
-  }
-}
-
-PlacementResult WorkerTable::WhyNotPlaced(const Candidates& candidates, const PlacementQuery& query) const {
-  const auto fits = [&](const PairView& pair) { return query.total_tokens <= LargestSequence(pair); };
-  if (std::ranges::any_of(candidates.pairs, fits)) {
-    return {PlacementResult::Kind::kOnlyAvoided, {}, absl::StrCat("no other pair of workers serves ", query.model)};
-  }
-  for (const Pair& pair : pairs_.pairs()) {
-    const Worker& prefill = workers_[pair.prefill];
-    const Worker& decode = workers_[pair.decode];
-    if (pair.state == PairSet::State::kMismatch || !Matches(decode, query)) continue;
-    if (prefill.draining() || decode.draining() || !fits(View(pair))) continue;
-    return {PlacementResult::Kind::kNoneReady,
-            {},
-            absl::StrCat("no pair of workers is ready for model ", query.model, ": ", PairName(pair), " is ",
-                         NameOf(pair.state), pair.detail.empty() ? "" : absl::StrCat(" (", pair.detail, ")"))};
-  }
-  return {PlacementResult::Kind::kNoneLive,
-          {},
-          absl::StrCat("no live pair of workers for model ", query.model,
-                       query.numerics_id.empty() ? "" : absl::StrCat(" with numerics id ", query.numerics_id))};
-}
-
 // ------------------------------------------------------------------------------------------------------------ models
 
-// Prefers the assets of a usable pair: requests stay with pairs of equal assets.
+// Returns the assets of a usable pair, or if no pair is usable, of any. Requests stay with pairs of equal assets.
 std::shared_ptr<const ModelAssets> WorkerTable::AssetsOf(const std::string& model) const {
   std::shared_ptr<const ModelAssets> found;
   for (const Pair& pair : pairs_.pairs()) {
@@ -175,27 +27,44 @@ std::shared_ptr<const ModelAssets> WorkerTable::AssetsOf(const std::string& mode
   return found;
 }
 
-// Of the largest pair: placement finds it.
+// Returns the limits over all pairs that the live workers could form. Placement asks for the pair of a long sequence.
 ModelLimits WorkerTable::LimitsOf(const ServedModel& model) const {
   const bool follows_pages = options_.placement.policy == PlacementPolicy::kPrefix;
   ModelLimits limits;
   limits.max_prompt_tokens = options_.max_prompt_tokens;
-  for (const Pair& pair : pairs_.pairs()) {
-    const v1::ServedModel& served = workers_[pair.decode].status.model();
-    if (pair.state == PairSet::State::kMismatch || served.name() != model.name) continue;
+  struct Largest {
+    uint32_t prefill = 0;
+    uint32_t decode = 0;
+    uint32_t local = 0;
+  };
+  std::map<std::string_view, Largest> by_numerics_id;
+  for (const Worker& worker : workers_) {
+    const v1::ServedModel& served = worker.status.model();
+    if (!worker.live() || worker.draining() || served.name() != model.name) continue;
     if (served.assets_fingerprint() != model.assets->fingerprint) continue;
     limits.vocab_size = served.vocab_size();
-    // Of a pair that serves, if there is one.
-    if (follows_pages && (limits.page_tokens == 0 || Usable(pair))) {
-      limits.page_tokens = workers_[pair.decode].status.capacity().page_tokens();
+    // Takes the page size of a serving worker; without any, of a live worker.
+    if (follows_pages && (limits.page_tokens == 0 || worker.serving())) {
+      limits.page_tokens = worker.status.capacity().page_tokens();
     }
     limits.max_context_tokens = std::max(limits.max_context_tokens, served.max_context_tokens());
-    limits.max_sequence_tokens = std::max(limits.max_sequence_tokens, LargestSequence(View(pair)));
+    const WorkerView view = View(worker);
+    Largest& largest = by_numerics_id[served.numerics_id()];
+    if (worker.status.role() == v1::WORKER_ROLE_PREFILL) {
+      largest.prefill = std::max(largest.prefill, LargestPrompt(view));
+    } else {
+      largest.decode = std::max(largest.decode, LargestSequence(view));
+    }
+    if (worker.status.role() == v1::WORKER_ROLE_BOTH) largest.local = std::max(largest.local, LargestSequence(view));
+  }
+  for (const auto& [_, largest] : by_numerics_id) {
+    limits.max_sequence_tokens =
+        std::max({limits.max_sequence_tokens, largest.local, std::min(largest.prefill, largest.decode)});
   }
   return limits;
 }
 
-// Of live workers that do not fit each other.
+// Returns why two live workers of `model` cannot be a pair, in parentheses; empty if no pair is mismatched.
 std::string WorkerTable::WhyNotServed(const std::string& model) const {
   for (const Pair& pair : pairs_.pairs()) {
     if (pair.state != PairSet::State::kMismatch) continue;
@@ -219,7 +88,9 @@ std::string WorkerTable::WhyNoTokenizer(const std::string& model) const {
 absl::StatusOr<ServedModel> WorkerTable::FindModel(const std::string& name) const {
   std::set<std::string> names;
   for (const Pair& pair : pairs_.pairs()) {
-    if (pair.state != PairSet::State::kMismatch) names.insert(workers_[pair.decode].status.model().name());
+    if (pair.state == PairSet::State::kMismatch) continue;
+    if (const std::string& served = workers_[pair.decode].status.model().name(); !names.contains(served))
+      names.insert(served);
   }
   const bool is_known = std::any_of(workers_.begin(), workers_.end(), [&](const Worker& worker) {
     return worker.ref && worker.status.model().name() == name;
@@ -252,6 +123,12 @@ std::map<std::string, int> WorkerTable::workers_by_state() const {
   return counts;
 }
 
+WorkerTable::PairStatus WorkerTable::StatusOf(const Pair& pair) const {
+  if (pair.state != PairSet::State::kReady || Usable(pair)) return {NameOf(pair.state), pair.detail};
+  const Worker& away = workers_[pair.prefill].serving() ? workers_[pair.decode] : workers_[pair.prefill];
+  return {"waiting", absl::StrCat("worker ", away.id, " is ", StateName(away))};
+}
+
 void WorkerTable::Describe(v1::GetStatusResponse& response) const {
   response.set_ready(ready());
   for (const Worker& worker : workers_) {
@@ -281,13 +158,9 @@ void WorkerTable::Describe(v1::GetStatusResponse& response) const {
     v1::PairInfo& info = *response.add_pairs();
     info.set_prefill_worker(workers_[pair.prefill].id);
     info.set_decode_worker(workers_[pair.decode].id);
-    if (pair.state == PairSet::State::kReady && !Usable(pair)) {
-      info.set_state("waiting");
-      info.set_detail("a worker of it does not serve");
-    } else {
-      info.set_state(NameOf(pair.state));
-      info.set_detail(pair.detail);
-    }
+    const PairStatus status = StatusOf(pair);
+    info.set_state(status.state);
+    info.set_detail(status.detail);
   }
 }
 

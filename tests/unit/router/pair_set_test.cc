@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+
 namespace baton::router {
 namespace {
 
@@ -39,8 +42,8 @@ TEST(PairSetTest, AFewWorkersAreAllPaired) {
 TEST(PairSetTest, AmongManyWorkersEachHasItsPartnersAndNoMore) {
   PairSet set(200);
   set.Complete({Range(0, 100), Range(100, 100), {}}, Fits);
-  EXPECT_THAT(set.pairs(), SizeIs(100 * PairSet::kProvenPartners));
-  for (size_t worker = 0; worker < 200; ++worker) EXPECT_EQ(PairsOf(set, worker), PairSet::kProvenPartners) << worker;
+  EXPECT_THAT(set.pairs(), SizeIs(100 * PairSet::kPartners));
+  for (size_t worker = 0; worker < 200; ++worker) EXPECT_EQ(PairsOf(set, worker), PairSet::kPartners) << worker;
 }
 
 TEST(PairSetTest, WorkersThatLosePartnersGetOthers) {
@@ -53,16 +56,26 @@ TEST(PairSetTest, WorkersThatLosePartnersGetOthers) {
   more.Complete({Range(0, 10), Range(10, 20), {}}, Fits);
   more.ForgetPairsOf(0);
   more.Complete({Range(1, 9), Range(10, 20), {}}, Fits);
-  for (size_t decode = 10; decode < 30; ++decode) EXPECT_GE(PairsOf(more, decode), PairSet::kProvenPartners) << decode;
+  for (size_t decode = 10; decode < 30; ++decode) EXPECT_GE(PairsOf(more, decode), PairSet::kPartners) << decode;
 }
 
-TEST(PairSetTest, PlacementMayAskForMorePairsUpToALimit) {
-  PairSet set(100);
+TEST(PairSetTest, PairsOnDemandReplaceThePairThatWasUsedLeastRecently) {
+  constexpr size_t kWorkers = PairSet::kMaxOnDemand + 10;
+  PairSet set(kWorkers);
+  SteadyTime now;
   set.Complete({{0}, {1}, {}}, Fits);
-  set.Want(0, 1);
+  set.Want(now, 0, 1);
   EXPECT_THAT(set.pairs(), SizeIs(1)) << "held already";
-  for (size_t decode = 2; decode < 100; ++decode) set.Want(0, decode);
-  EXPECT_EQ(PairsOf(set, 0), PairSet::kMaxPartners);
+  for (size_t i = 0; i < PairSet::kMaxOnDemand; ++i) set.Want(now += absl::Seconds(1), 0, 2 + i);
+  EXPECT_THAT(set.pairs(), SizeIs(1 + PairSet::kMaxOnDemand));
+  set.NoteUse(now += absl::Seconds(1), set.pairs()[1].id);
+  const size_t oldest = set.pairs()[2].decode;
+  set.Want(now += absl::Seconds(1), 0, kWorkers - 1);
+  EXPECT_THAT(set.pairs(), SizeIs(1 + PairSet::kMaxOnDemand));
+  EXPECT_TRUE(set.Holds(0, 1)) << "not on demand";
+  EXPECT_TRUE(set.Holds(0, 2)) << "used of late";
+  EXPECT_FALSE(set.Holds(0, oldest));
+  EXPECT_TRUE(set.Holds(0, kWorkers - 1));
 }
 
 TEST(PairSetTest, FewProbesRunAtATime) {
@@ -80,6 +93,91 @@ TEST(PairSetTest, FewProbesRunAtATime) {
   EXPECT_THAT(set.StartProbes(now, [](const PairSet::Pair&) { return false; }), IsEmpty());
 }
 
+TEST(PairSetTest, AWorkerThatHangsDoesNotStopTheProbesOfOthers) {
+  PairSet set(60);
+  set.Complete({Range(0, 5), Range(5, 55), {}}, Fits);
+  SteadyTime now;
+  std::vector<PairSet::Pair> hanging;
+  // Prefill worker 0 never answers; the others answer at once.
+  size_t ready = 0;
+  for (int round = 0; round < 200; ++round) {
+    for (const PairSet::Pair& probe : set.StartProbes(now, Always)) {
+      if (probe.prefill == 0) {
+        hanging.push_back(probe);
+      } else {
+        set.OnProbed(now, probe.id, absl::OkStatus());
+        ++ready;
+      }
+    }
+  }
+  EXPECT_THAT(hanging, SizeIs(PairSet::kMaxProbesOfAWorker));
+  EXPECT_EQ(ready, set.pairs().size() - PairsOf(set, 0));
+}
+
+TEST(PairSetTest, TheLongestDueProbeGoesFirst) {
+  PairSet set(12);
+  set.Complete({{0, 1}, Range(2, 10), {}}, Fits);
+  SteadyTime now;
+  // Each probe fails at once. If the front of the list went first, the last pairs would wait.
+  absl::flat_hash_set<uint64_t> probed;
+  for (int round = 0; round < 10; ++round) {
+    for (const PairSet::Pair& probe : set.StartProbes(now, Always)) {
+      probed.insert(probe.id);
+      set.OnProbed(now, probe.id, absl::UnavailableError("no route"));
+    }
+    now += absl::Milliseconds(100);
+  }
+  EXPECT_EQ(probed.size(), set.pairs().size());
+}
+
+TEST(PairSetTest, WorkersWithoutRoomAreNoFailure) {
+  PairSet set(2);
+  set.Complete({{0}, {1}, {}}, Fits);
+  SteadyTime now;
+  for (int again = 0; again < 5; ++again) {
+    ASSERT_THAT(set.StartProbes(now, Always), SizeIs(1)) << again;
+    EXPECT_EQ(set.OnProbed(now, set.pairs()[0].id, absl::ResourceExhaustedError("full")), nullptr);
+    EXPECT_EQ(set.pairs()[0].state, State::kUnprobed);
+    EXPECT_THAT(set.StartProbes(now, Always), IsEmpty());
+    now += absl::Seconds(1);
+  }
+}
+
+TEST(PairSetTest, APairThatBreaksAgainAndAgainIsProbedLessOften) {
+  PairSet set(2);
+  set.Complete({{0}, {1}, {}}, Fits);
+  SteadyTime now;
+  const uint64_t id = set.pairs()[0].id;
+  absl::Duration before;
+  for (int again = 0; again < 4; ++again) {
+    now += absl::Minutes(1);
+    ASSERT_THAT(set.StartProbes(now, Always), SizeIs(1));
+    set.OnProbed(now, id, absl::OkStatus());
+    ASSERT_NE(set.OnBroken(now, id, "peer lost"), nullptr);
+    const absl::Duration delay = set.Find(id)->next_probe - now;
+    EXPECT_GT(delay, before);
+    before = delay;
+  }
+  now += absl::Minutes(1);
+  ASSERT_THAT(set.StartProbes(now, Always), SizeIs(1));
+  set.OnProbed(now, id, absl::OkStatus());
+  set.OnHandedOver(now, id, 1 << 20, 0.1, 0.1);
+  set.OnBroken(now, id, "peer lost");
+  EXPECT_LT(set.Find(id)->next_probe - now, before) << "a handoff had worked";
+}
+
+TEST(PairSetTest, AMeasurementOfAPathIsForgottenAfterAMinute) {
+  PairSet set(2);
+  set.Complete({{0}, {1}, {}}, Fits);
+  SteadyTime now;
+  set.OnHandedOver(now, set.pairs()[0].id, 1 << 20, 1, 1);
+  EXPECT_GT(PairSet::RecentPath(now + absl::Seconds(59), set.pairs()[0]).bytes_per_second, 0);
+  EXPECT_EQ(PairSet::RecentPath(now + absl::Seconds(61), set.pairs()[0]).bytes_per_second, 0);
+  now += absl::Minutes(2);
+  set.OnHandedOver(now, set.pairs()[0].id, 1 << 30, 1, 1);
+  EXPECT_EQ(PairSet::RecentPath(now, set.pairs()[0]).bytes_per_second, 1 << 30) << "not mixed with the old figure";
+}
+
 TEST(PairSetTest, APairGoesThroughItsStates) {
   PairSet set(2);
   set.Complete({{0}, {1}, {}}, Fits);
@@ -94,13 +192,15 @@ TEST(PairSetTest, APairGoesThroughItsStates) {
     EXPECT_THAT(set.StartProbes(now, Always), IsEmpty());
     now += absl::Seconds(5);
     ASSERT_THAT(set.StartProbes(now, Always), SizeIs(1));
-    EXPECT_EQ(set.OnProbed(now, id, absl::UnavailableError("no route")), nullptr) << "the same failure, told once";
+    EXPECT_EQ(set.OnProbed(now, id, absl::UnavailableError(absl::StrCat("no route ", again))), nullptr)
+        << "a failure of the same kind is told once";
   }
   now += absl::Seconds(5);
   ASSERT_THAT(set.StartProbes(now, Always), SizeIs(1));
   ASSERT_NE(set.OnProbed(now, id, absl::OkStatus()), nullptr);
   EXPECT_EQ(set.Find(id)->state, State::kReady);
   EXPECT_EQ(set.Find(id)->detail, "");
+  set.OnHandedOver(now, id, 0, 0, 0);
   ASSERT_NE(set.OnBroken(now, id, "peer lost"), nullptr);
   EXPECT_EQ(set.Find(id)->state, State::kUnprobed);
   EXPECT_EQ(set.Find(id)->detail, "peer lost");

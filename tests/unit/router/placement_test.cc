@@ -224,18 +224,29 @@ TEST(PlacementTest, APathThatHasMeasuredNothingIsTakenForAsFastAsTheOthers) {
   EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 2u);
 }
 
-TEST(PlacementTest, TheBestOfRecentHandoffsMeasuresThePath) {
+TEST(PlacementTest, AHandoffMeasuresThePathOrCommit) {
   PathView path;
-  NoteHandoff(path, 1 << 20, 0.001, 0.0005);
-  EXPECT_DOUBLE_EQ(path.bytes_per_second, 1048576000);
-  EXPECT_DOUBLE_EQ(path.commit_seconds, 0.0005);
-  NoteHandoff(path, 100, 0.001, 0.001);
-  EXPECT_DOUBLE_EQ(path.bytes_per_second, 1048576000) << "few bytes say nothing";
-  EXPECT_GT(path.commit_seconds, 0.0005);
-  EXPECT_LT(path.commit_seconds, 0.0006) << "an earlier better figure fades slowly";
-  for (int i = 0; i < 200; ++i) NoteHandoff(path, 1 << 20, 0.1, 0.001);
-  EXPECT_DOUBLE_EQ(path.bytes_per_second, 10485760) << "the path has become slow";
+  NoteHandoff(path, 1 << 20, 10, 0.001);
+  EXPECT_EQ(path.bytes_per_second, 0) << "the transfer waited for the computation";
   EXPECT_DOUBLE_EQ(path.commit_seconds, 0.001);
+  NoteHandoff(path, 1 << 20, 0.1, 0.09);
+  EXPECT_DOUBLE_EQ(path.bytes_per_second, 10485760);
+  EXPECT_DOUBLE_EQ(path.commit_seconds, 0.001) << "the rest of the transfer is in what is left";
+  NoteHandoff(path, 100, 0.1, 0.1);
+  EXPECT_DOUBLE_EQ(path.bytes_per_second, 10485760) << "few bytes say nothing";
+  NoteHandoff(path, 1 << 20, 0.01, 0.001);
+  EXPECT_DOUBLE_EQ(path.bytes_per_second, 104857600) << "the path is at least this fast";
+  for (int i = 0; i < 200; ++i) NoteHandoff(path, 1 << 20, 1, 0.9);
+  EXPECT_NEAR(path.bytes_per_second, 1048576, 1) << "the path has become slow";
+}
+
+TEST(PlacementTest, AStepThatIsNotMeasuredIsTakenForTheShortest) {
+  std::vector<PairView> pairs = {Pair(), Pair()};
+  pairs[0].decode.step_seconds = 0.020;
+  pairs[1].decode.running_sequences = 4;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u) << "as long a step, and a fuller batch";
+  pairs[0].decode.running_sequences = 5;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u);
 }
 
 TEST(PlacementTest, ALongStepOrAFullBatchCountsAgainstADecodeWorker) {

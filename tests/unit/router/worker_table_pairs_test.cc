@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -108,7 +109,7 @@ TEST_F(WorkerTableTest, AProbeOfAPairThatIsGoneCountsForNothing) {
 
 TEST_F(WorkerTableTest, ABrokenPairIsProbedBeforeItServesAgain) {
   BringUpPair();
-  table_.PairBroken(now_, Place().placement.pair, "peer lost");
+  table_.OnPairBroken(now_, Place().placement.pair, "peer lost");
   EXPECT_EQ(PairOf("p1", "d1").state(), "unprobed");
   EXPECT_EQ(Place().kind, PlacementResult::Kind::kNoneReady);
   now_ += absl::Seconds(1);
@@ -134,7 +135,7 @@ TEST_F(WorkerTableTest, WorkSentCountsUntilAReportMustHaveIt) {
 // Prefill workers w0, w1, ... and as many decode workers behind them: more than a worker is paired with from the start.
 class ManyWorkersTest : public ::testing::Test {
  protected:
-  static constexpr size_t kPrefills = PairSet::kProvenPartners + 1;
+  static constexpr size_t kPrefills = PairSet::kPartners + 1;
   static constexpr size_t kWorkers = 2 * kPrefills;
 
   // Only w0 has no queue, and only the decode worker `idle` has a batch slot.
@@ -159,6 +160,7 @@ class ManyWorkersTest : public ::testing::Test {
     return table_.Place(now_, {"m", "f1", "", 10, 20, {}, {}, 0, false}).placement;
   }
 
+  size_t large_ = 0;
   SteadyTime now_;
   WorkerTable table_{{std::vector<std::string>(kWorkers, "a:1"), absl::Hours(1), 0}};
 };
@@ -169,7 +171,7 @@ TEST_F(ManyWorkersTest, APairThatWouldBeSoonerIsProvenAndThenUsed) {
   table_.OnAssets(now_, "f1", Assets("f1"));
   while (ProbeAll() > 0) {
   }
-  EXPECT_EQ(table_.ready_pairs(), kPrefills * PairSet::kProvenPartners) << "of " << kPrefills * kPrefills;
+  EXPECT_EQ(table_.ready_pairs(), kPrefills * PairSet::kPartners) << "of " << kPrefills * kPrefills;
   for (size_t idle = kPrefills; idle < kWorkers; ++idle) {
     Place(idle);
     ProbeAll();
@@ -177,7 +179,61 @@ TEST_F(ManyWorkersTest, APairThatWouldBeSoonerIsProvenAndThenUsed) {
     EXPECT_EQ(placed.prefill.key.id, "w0");
     EXPECT_EQ(placed.decode.key.id, absl::StrCat("w", idle));
   }
-  EXPECT_EQ(table_.ready_pairs(), kPrefills * PairSet::kProvenPartners + 1) << "one pair was lacking";
+  EXPECT_EQ(table_.ready_pairs(), kPrefills * PairSet::kPartners + 1) << "one pair was lacking";
+}
+
+TEST_F(ManyWorkersTest, ASequenceThatOnePairCanTakeIsNotRefused) {
+  // w0 and the last decode worker have large pools. From the start they are partners of others.
+  const auto hear_all = [&] {
+    for (size_t i = 0; i < kWorkers; ++i) {
+      v1::WorkerStatus status =
+          Status(absl::StrCat("w", i), i < kPrefills ? v1::WORKER_ROLE_PREFILL : v1::WORKER_ROLE_DECODE);
+      if (i >= kPrefills) status.set_handoff_address("there:1");
+      status.mutable_capacity()->set_pages_total(i == 0 || i == large_ ? 50 : 10);
+      table_.OnStatus(now_, i, status, [] { return nullptr; });
+    }
+  };
+  hear_all();
+  table_.Advance(now_);
+  table_.OnAssets(now_, "f1", Assets("f1"));
+  while (ProbeAll() > 0) {
+  }
+  // The decode worker that is no partner of w0 becomes the large one.
+  v1::GetStatusResponse response;
+  table_.Describe(response);
+  for (size_t decode = kPrefills; decode < kWorkers; ++decode) {
+    const std::string id = absl::StrCat("w", decode);
+    const bool partner = std::ranges::any_of(response.pairs(), [&](const v1::PairInfo& pair) {
+      return pair.prefill_worker() == "w0" && pair.decode_worker() == id;
+    });
+    if (!partner) large_ = decode;
+  }
+  ASSERT_NE(large_, 0u);
+  hear_all();
+  ASSERT_OK_AND_ASSIGN(const ServedModel model, table_.FindModel("m"));
+  EXPECT_EQ(model.limits.max_sequence_tokens, 49u * 16);
+  const PlacementQuery query{"m", "f1", "", 10, 49 * 16, {}, {}, 0, false};
+  EXPECT_EQ(table_.Place(now_, query).kind, PlacementResult::Kind::kNoneReady) << "not refused, but not proven yet";
+  EXPECT_EQ(ProbeAll(), 1u);
+  const PlacementResult placed = table_.Place(now_, query);
+  ASSERT_EQ(placed.kind, PlacementResult::Kind::kPlaced);
+  EXPECT_EQ(placed.placement.decode.key.id, absl::StrCat("w", large_));
+}
+
+TEST_F(ManyWorkersTest, PartnersOfDrainingWorkersGetOthers) {
+  HearAll(kPrefills);
+  table_.Advance(now_);
+  table_.OnAssets(now_, "f1", Assets("f1"));
+  while (ProbeAll() > 0) {
+  }
+  for (size_t decode = kPrefills; decode + 1 < kWorkers; ++decode) {
+    v1::WorkerStatus draining = Status(absl::StrCat("w", decode), v1::WORKER_ROLE_DECODE);
+    draining.set_state(v1::WORKER_STATE_DRAINING);
+    table_.OnStatus(now_, decode, draining, [] { return nullptr; });
+  }
+  while (ProbeAll() > 0) {
+  }
+  EXPECT_EQ(table_.ready_pairs(), kPrefills) << "every prefill worker with the decode worker that is left";
 }
 
 TEST_F(ManyWorkersTest, ProbesStartAFewAtATime) {
@@ -222,9 +278,10 @@ TEST_F(WorkerTableTest, ASlowPathIsAvoided) {
     v1::HandedOver measured;
     measured.set_kv_bytes(1 << 30);
     measured.set_transfer_seconds(seconds);
+    measured.set_transfer_exposed_seconds(seconds);
     for (int i = 0; i < 2; ++i) {
       const Placement placed = Place().placement;
-      if (placed.decode.key.id == decode) table_.HandedOver(placed.pair, measured);
+      if (placed.decode.key.id == decode) table_.OnHandedOver(now_, placed.pair, measured);
     }
   };
   handed_over("d1", 0.1);

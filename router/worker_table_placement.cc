@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Placement: what the table knows as views, the choice of workers, and the reason if none was chosen.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "router/worker_table.h"
+
+namespace baton::router {
+namespace {
+
+// The search for a faster pair looks at every pair of workers.
+constexpr absl::Duration kWantInterval = absl::Milliseconds(100);
+
+// A pair that is not proven yet must promise this much to be worth a probe.
+constexpr double kWorthwhile = 0.9;
+constexpr double kWorthwhileSeconds = 0.005;
+
+}  // namespace
+
+bool WorkerTable::Matches(const Worker& worker, const PlacementQuery& query) const {
+  const v1::ServedModel& model = worker.status.model();
+  return worker.live() && model.name() == query.model && model.assets_fingerprint() == query.assets_fingerprint &&
+         (query.numerics_id.empty() || model.numerics_id() == query.numerics_id);
+}
+
+WorkerView WorkerTable::View(const Worker& worker, const PlacementQuery& query) const {
+  const v1::WorkerCapacity& capacity = worker.status.capacity();
+  const v1::WorkerLoad& load = worker.status.load();
+  WorkerView view;
+  view.avoided = std::ranges::find(query.avoid, worker.ref->key) != query.avoid.end();
+  view.waiting_tokens = load.waiting_tokens();
+  view.prefill_tokens_per_second = load.prefill_tokens_per_second();
+  // On a decode worker, waiting requests are sequences whose KV is on the way.
+  const uint32_t busy = load.running_sequences() + load.waiting_requests();
+  view.step_seconds = busy > 0 ? load.step_seconds() : 0;  // the steps of an idle worker were long ago
+  view.running_sequences = busy + static_cast<uint32_t>(worker.sent.size());
+  view.max_sequences = capacity.max_sequences();
+  view.pages_total = capacity.pages_total();
+  view.page_tokens = std::max(capacity.page_tokens(), 1u);
+  view.kv_token_bytes = capacity.kv_token_bytes();
+  view.max_context_tokens = worker.status.model().max_context_tokens();
+  uint64_t taken = uint64_t{load.pages_used()} + load.pages_quarantined();
+  for (const SentWork& sent : worker.sent) {
+    view.waiting_tokens += sent.tokens;
+    taken += sent.pages;
+  }
+  view.pages_free = view.pages_total - std::min(view.pages_total, taken);
+  if (query.page_tokens == view.page_tokens) {
+    view.cached_tokens = static_cast<uint32_t>(worker.pages.CountPrefix(query.pages)) * view.page_tokens;
+  }
+  return view;
+}
+
+PairView WorkerTable::View(const Pair& pair) const {
+  return {pair.id, pair.local(), View(workers_[pair.prefill]), View(workers_[pair.decode]), pair.path};
+}
+
+Placement WorkerTable::MakePlacement(size_t prefill, size_t decode, uint64_t pair) const {
+  Placement placement;
+  placement.pair = pair;
+  placement.local = prefill == decode;
+  placement.prefill = *workers_[prefill].ref;
+  placement.decode = *workers_[decode].ref;
+  placement.model = workers_[decode].status.model().name();
+  placement.numerics_id = workers_[decode].status.model().numerics_id();
+  return placement;
+}
+
+WorkerTable::Candidates WorkerTable::FindCandidates(SteadyTime now, const PlacementQuery& query) const {
+  Candidates candidates;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const Worker& worker = workers_[i];
+    if (worker.serving() && Matches(worker, query)) candidates.views.emplace(i, View(worker, query));
+  }
+  for (const Pair& pair : pairs_.pairs()) {
+    const auto prefill = candidates.views.find(pair.prefill);
+    const auto decode = candidates.views.find(pair.decode);
+    if (pair.state != PairSet::State::kReady || prefill == candidates.views.end() || decode == candidates.views.end()) {
+      continue;
+    }
+    candidates.pairs.push_back(
+        {pair.id, pair.local(), prefill->second, decode->second, PairSet::RecentPath(now, pair)});
+  }
+  return candidates;
+}
+
+PlacementResult WorkerTable::Place(SteadyTime now, const PlacementQuery& query) {
+  const PlacementNeed need{query.prompt_tokens, query.total_tokens};
+  const Candidates candidates = FindCandidates(now, query);
+  if (query.migrates) return PlaceMigration(now, candidates, query);
+  const std::optional<size_t> chosen = ChoosePair(options_.placement, candidates.pairs, need, turn_++);
+  WantFasterPair(now, candidates, need, chosen ? &candidates.pairs[*chosen] : nullptr);
+  if (!chosen) return WhyNotPlaced(candidates, query);
+  const PairView& view = candidates.pairs[*chosen];
+  const Pair& pair = *pairs_.Find(view.pair);
+  pairs_.NoteUse(now, pair.id);
+  const uint32_t pages = PagesToStart(view.decode, query.prompt_tokens);
+  workers_[pair.prefill].sent.push_back({now, TokensToCompute(view.prefill, need), pair.local() ? pages : 0});
+  if (!pair.local()) workers_[pair.decode].sent.push_back({now, 0, pages});
+  PlacementResult placed{PlacementResult::Kind::kPlaced, MakePlacement(pair.prefill, pair.decode, pair.id), ""};
+  placed.placement.cached_tokens = view.prefill.cached_tokens;
+  return placed;
+}
+
+PlacementResult WorkerTable::PlaceMigration(SteadyTime now, const Candidates& candidates, const PlacementQuery& query) {
+  std::vector<size_t> workers;
+  std::vector<WorkerView> views;
+  for (const auto& [worker, view] : candidates.views) {
+    if (workers_[worker].ref->handoff_address.empty()) continue;
+    workers.push_back(worker);
+    views.push_back(view);
+  }
+  const PlacementNeed need{query.prompt_tokens, query.total_tokens};
+  const std::optional<size_t> chosen = ChooseDecode(options_.placement, views, need, turn_++);
+  if (!chosen) {
+    return {
+        PlacementResult::Kind::kNoneReady,
+        {},
+        absl::StrCat("no other decode worker of model ", query.model, " could take ", query.total_tokens, " tokens")};
+  }
+  workers_[workers[*chosen]].sent.push_back({now, 0, PagesToStart(views[*chosen], query.prompt_tokens)});
+  Placement placement = MakePlacement(workers[*chosen], workers[*chosen], 0);
+  placement.prefill = {};
+  placement.local = false;
+  return {PlacementResult::Kind::kPlaced, std::move(placement), ""};
+}
+
+// Asks for the fastest of the pairs that the set does not hold, if that pair would be faster than the chosen pair.
+void WorkerTable::WantFasterPair(SteadyTime now, const Candidates& candidates, const PlacementNeed& need,
+                                 const PairView* chosen) {
+  if (chosen != nullptr && (now < next_want_ || options_.placement.policy == PlacementPolicy::kRoundRobin)) return;
+  next_want_ = now + kWantInterval;
+  const AssumedSpeed assumed = FastestOf(candidates.pairs);
+  std::optional<double> least;
+  if (chosen != nullptr) least = EstimateSeconds(*chosen, need, assumed) * kWorthwhile - kWorthwhileSeconds;
+  std::optional<std::pair<size_t, size_t>> fastest;
+  for (const auto& [decode, decode_view] : candidates.views) {
+    if (workers_[decode].ref->handoff_address.empty()) continue;
+    for (const auto& [prefill, prefill_view] : candidates.views) {
+      if (workers_[prefill].status.role() != v1::WORKER_ROLE_PREFILL || pairs_.Holds(prefill, decode)) continue;
+      const PairView view{0, false, prefill_view, decode_view, {}};
+      if (!IsPossible(view, need) || !WhyNoPair(prefill, decode).empty()) continue;
+      const double seconds = EstimateSeconds(view, need, assumed);
+      if (least && seconds >= *least) continue;
+      least = seconds;
+      fastest = {prefill, decode};
+    }
+  }
+  if (fastest) pairs_.Want(now, fastest->first, fastest->second);
+}
+
+PlacementResult WorkerTable::WhyNotPlaced(const Candidates& candidates, const PlacementQuery& query) const {
+  const auto fits = [&](const PairView& pair) { return query.total_tokens <= LargestSequence(pair); };
+  if (std::ranges::any_of(candidates.pairs, fits)) {
+    return {
+        PlacementResult::Kind::kOnlyAvoided,
+        {},
+        absl::StrCat("every ready pair of workers of model ", query.model, " has a worker that failed this request")};
+  }
+  for (const Pair& pair : pairs_.pairs()) {
+    if (pair.state == PairSet::State::kMismatch || !Matches(workers_[pair.decode], query) || !fits(View(pair)))
+      continue;
+    const PairStatus status = StatusOf(pair);
+    return {PlacementResult::Kind::kNoneReady,
+            {},
+            absl::StrCat("no pair of workers is ready for model ", query.model, ": ", PairName(pair), " is ",
+                         status.state, status.detail.empty() ? "" : absl::StrCat(" (", status.detail, ")"))};
+  }
+  return {PlacementResult::Kind::kNoneLive,
+          {},
+          absl::StrCat("no live pair of workers for ", query.total_tokens, " tokens of model ", query.model,
+                       query.numerics_id.empty() ? "" : absl::StrCat(" with numerics id ", query.numerics_id))};
+}
+
+}  // namespace baton::router
