@@ -102,7 +102,7 @@ absl::Status Talk(Dialogue& dialogue, const Console& console) {
       *console.err << "baton chat: the line is not valid UTF-8" << std::endl;
       continue;
     }
-    const absl::Status status = dialogue.Ask(question);
+    absl::Status status = dialogue.Ask(question);
     BATON_RETURN_IF_ERROR(console.out->status());
     if (status.ok()) continue;
     if (console.interrupt->triggered()) {

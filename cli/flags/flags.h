@@ -42,7 +42,7 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 absl::StatusOr<uint64_t> ParseWholeNumber(const std::string& text, uint64_t min, uint64_t max);
 absl::StatusOr<double> ParseNumber(const std::string& text, double min, double max);
 
-// Returns `value` as --help shows a default. An unset std::optional is no default.
+// Returns `value` as --help shows a default. A std::optional shows none.
 template <typename Value>
 std::string DefaultText(const Value& value) {
   if constexpr (std::is_arithmetic_v<Value>) return absl::StrCat(value);
