@@ -185,7 +185,7 @@ absl::StatusOr<Statement::Node> Parser::ParseFor() {
   do {
     if (in_parentheses ? AtOperator(")") : AtName("in")) break;
     BATON_ASSIGN_OR_RETURN(std::string target, TakeAnyName("a loop variable"));
-    statement.targets.push_back(std::move(target));
+    statement.targets.push_back({.name = std::move(target)});
     statement.unpacks |= AtOperator(",");
   } while (TakeOperator(","));
   if (in_parentheses) BATON_RETURN_IF_ERROR(ExpectOperator(")"));
@@ -238,7 +238,7 @@ absl::StatusOr<Statement::Node> Parser::ParseSet() {
 absl::StatusOr<Statement::Node> Parser::ParseSetBlock(Target target) {
   SetBlock statement{.target = std::move(target), .body = {}, .filters = {}};
   while (TakeOperator("|")) {
-    BATON_ASSIGN_OR_RETURN(ApplyFilter filter, ParseFilter());
+    BATON_ASSIGN_OR_RETURN(ApplyBuiltin filter, ParseFilter());
     statement.filters.push_back(std::move(filter));
   }
   BATON_ASSIGN_OR_RETURN(statement.body, ParseBody("endset"));
@@ -264,12 +264,9 @@ absl::StatusOr<Statement::Node> Parser::ParseMacro() {
   }
   BATON_RETURN_IF_ERROR(ExpectOperator(")"));
   const int loops = std::exchange(loops_, 0);  // a macro body cannot break a loop around the definition
-  std::vector<std::string> parameters;
-  parameters.reserve(macro.parameters.size());
-  for (const MacroDefinition::Parameter& parameter : macro.parameters) parameters.push_back(parameter.name);
-  EnterScope(parameters);
+  EnterScope(macro.parameters);
   absl::StatusOr<Block> body = ParseBody("endmacro");
-  LeaveScope(parameters);
+  LeaveScope(macro.parameters);
   loops_ = loops;
   BATON_RETURN_IF_ERROR(body.status());
   macro.body = *std::move(body);

@@ -57,9 +57,13 @@ class Parser {
   absl::Status Unexpected(std::string_view expected) const;
   absl::Status Unsupported(int line, std::string_view what) const;  // UNIMPLEMENTED
 
-  void EnterScope(const std::vector<std::string>& names) { local_names_.insert(names.begin(), names.end()); }
-  void LeaveScope(const std::vector<std::string>& names) {
-    for (const std::string& name : names) local_names_.erase(local_names_.find(name));
+  template <typename Variable>
+  void EnterScope(const std::vector<Variable>& variables) {
+    for (const Variable& variable : variables) local_names_.insert(variable.name);
+  }
+  template <typename Variable>
+  void LeaveScope(const std::vector<Variable>& variables) {
+    for (const Variable& variable : variables) local_names_.erase(local_names_.find(variable.name));
   }
 
   // Parses statements up to a tag named in `ends` and stops before the tag's name. Without `ends`, parses to the end of
@@ -106,11 +110,11 @@ class Parser {
   absl::StatusOr<ExprPtr> ParseSliceFrom(int line, ExprPtr object, ExprPtr start);
   absl::StatusOr<ExprPtr> ParseCall(ExprPtr callee);
   absl::StatusOr<ArgumentExprs> ParseArguments();
-  absl::StatusOr<ApplyFilter> ParseFilter();  // without input
+  absl::StatusOr<ApplyBuiltin> ParseFilter();  // without input
   absl::StatusOr<ExprPtr> ParseTest(ExprPtr input);
   absl::Status CheckCallee(int line, const Expr& callee) const;
   // Checks the names in map('upper') and select('odd').
-  absl::Status CheckNamesIn(int line, const ApplyFilter& filter) const;
+  absl::Status CheckNamesIn(int line, std::string_view filter, const ArgumentExprs& arguments) const;
 
   std::vector<Token> tokens_;
   Template::Names names_;

@@ -52,9 +52,9 @@ absl::StatusOr<ExprPtr> Parser::ParseFiltersAndTests(ExprPtr expr) {
   while (true) {
     if (AtOperator("|")) {
       const int line = Take().line;
-      BATON_ASSIGN_OR_RETURN(ApplyFilter filter, ParseFilter());
-      BATON_ASSIGN_OR_RETURN(expr, MakeExpr<ApplyFilter>(line, std::move(expr), std::move(filter.name), filter.filter,
-                                                         std::move(filter.arguments)));
+      BATON_ASSIGN_OR_RETURN(ApplyBuiltin filter, ParseFilter());
+      BATON_ASSIGN_OR_RETURN(
+          expr, MakeExpr<ApplyBuiltin>(line, std::move(expr), filter.builtin, std::move(filter.arguments)));
     } else if (AtName("is")) {
       BATON_ASSIGN_OR_RETURN(expr, ParseTest(std::move(expr)));
     } else if (AtOperator("(")) {
@@ -148,29 +148,28 @@ absl::StatusOr<ArgumentExprs> Parser::ParseArguments() {
   return arguments;
 }
 
-absl::StatusOr<ApplyFilter> Parser::ParseFilter() {
+absl::StatusOr<ApplyBuiltin> Parser::ParseFilter() {
   const int line = Peek().line;
-  ApplyFilter filter;
-  BATON_ASSIGN_OR_RETURN(filter.name, TakeAnyName("a filter"));
-  filter.filter = FindFilter(filter.name);
-  if (filter.filter == nullptr) return Unsupported(line, Concat("the filter '", filter.name, "'"));
+  BATON_ASSIGN_OR_RETURN(const std::string name, TakeAnyName("a filter"));
+  ApplyBuiltin filter{.input = nullptr, .builtin = FindFilter(name), .arguments = {}};
+  if (!filter.builtin.is_known()) return Unsupported(line, Concat("the filter '", name, "'"));
   if (AtOperator("(")) {
     BATON_ASSIGN_OR_RETURN(filter.arguments, ParseArguments());
   }
-  BATON_RETURN_IF_ERROR(CheckNamesIn(line, filter));
+  BATON_RETURN_IF_ERROR(CheckNamesIn(line, name, filter.arguments));
   return filter;
 }
 
-absl::Status Parser::CheckNamesIn(int line, const ApplyFilter& filter) const {
+absl::Status Parser::CheckNamesIn(int line, std::string_view filter, const ArgumentExprs& arguments) const {
   const auto name_at = [&](int position) -> const std::string* {
-    if (position < 0 || filter.arguments.positional.size() <= static_cast<size_t>(position)) return nullptr;
-    return TextOf(*filter.arguments.positional[position]);
+    if (position < 0 || arguments.positional.size() <= static_cast<size_t>(position)) return nullptr;
+    return TextOf(*arguments.positional[position]);
   };
-  const NestedNames names = NamesIn(filter.name);
-  if (const std::string* name = name_at(names.filter); name != nullptr && FindFilter(*name) == nullptr) {
+  const NestedNames names = NamesIn(filter);
+  if (const std::string* name = name_at(names.filter); name != nullptr && !FindFilter(*name).is_known()) {
     return Unsupported(line, Concat("the filter '", *name, "'"));
   }
-  if (const std::string* name = name_at(names.test); name != nullptr && FindTest(*name) == nullptr) {
+  if (const std::string* name = name_at(names.test); name != nullptr && !FindTest(*name).is_known()) {
     return Unsupported(line, Concat("the test '", *name, "'"));
   }
   return absl::OkStatus();
@@ -179,9 +178,9 @@ absl::Status Parser::CheckNamesIn(int line, const ApplyFilter& filter) const {
 absl::StatusOr<ExprPtr> Parser::ParseTest(ExprPtr input) {
   const int line = Take().line;
   const bool negated = TakeName("not");
-  BATON_ASSIGN_OR_RETURN(std::string name, TakeAnyName("a test"));
+  BATON_ASSIGN_OR_RETURN(const std::string name, TakeAnyName("a test"));
   const BuiltinFn test = FindTest(name);
-  if (test == nullptr) return Unsupported(line, Concat("the test '", name, "'"));
+  if (!test.is_known()) return Unsupported(line, Concat("the test '", name, "'"));
   ArgumentExprs arguments;
   const TokenKind next = Peek().kind;
   if (AtOperator("(")) {
@@ -195,8 +194,7 @@ absl::StatusOr<ExprPtr> Parser::ParseTest(ExprPtr input) {
     BATON_ASSIGN_OR_RETURN(argument, ParsePostfix(std::move(argument)));
     arguments.positional.push_back(std::move(argument));
   }
-  BATON_ASSIGN_OR_RETURN(ExprPtr expr,
-                         MakeExpr<ApplyTest>(line, std::move(input), std::move(name), test, std::move(arguments)));
+  BATON_ASSIGN_OR_RETURN(ExprPtr expr, MakeExpr<ApplyBuiltin>(line, std::move(input), test, std::move(arguments)));
   if (!negated) return expr;
   return MakeExpr<Unary>(line, UnaryOp::kNot, std::move(expr));
 }
