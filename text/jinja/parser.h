@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -46,12 +47,12 @@ class Parser {
 
   const Token& Peek(size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
   Token Take() { return at_ + 1 < tokens_.size() ? std::move(tokens_[at_++]) : tokens_[at_]; }
-  bool AtOperator(std::string_view op) const { return Peek().kind == TokenKind::kOperator && Peek().text == op; }
-  bool AtName(std::string_view name) const { return Peek().kind == TokenKind::kName && Peek().text == name; }
-  bool TakeOperator(std::string_view op);
-  bool TakeName(std::string_view name);
-  absl::Status ExpectOperator(std::string_view op);
-  absl::Status ExpectName(std::string_view name);
+  // `text` is an operator or a name.
+  bool At(std::string_view text) const {
+    return (Peek().kind == TokenKind::kOperator || Peek().kind == TokenKind::kName) && Peek().text == text;
+  }
+  bool TakeIf(std::string_view text);
+  absl::Status Expect(std::string_view text);
   absl::Status Expect(TokenKind kind, std::string_view what);
   absl::StatusOr<std::string> TakeAnyName(std::string_view what);
   absl::Status Unexpected(std::string_view expected) const;
@@ -84,6 +85,9 @@ class Parser {
   absl::StatusOr<ExprPtr> ParseExpression(bool with_conditional = true);
   // Accepts a tuple without parentheses: "a, b".
   absl::StatusOr<ExprPtr> ParseTupleOrExpression(bool with_conditional = true);
+  // Returns which of `operators` is the next token.
+  template <typename Op>
+  std::optional<Op> FindOp(std::initializer_list<std::pair<std::string_view, Op>> operators) const;
   absl::StatusOr<ExprPtr> ParseConditional();
   // Parses operands with left-associative operators between them.
   absl::StatusOr<ExprPtr> ParseLeft(std::initializer_list<std::pair<std::string_view, BinaryOp>> operators,
