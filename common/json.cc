@@ -38,14 +38,6 @@ class Limits {
   std::vector<std::set<std::string>> open_;  // the keys of each open object
 };
 
-std::string Shortened(const Json* value) {
-  if (value == nullptr) return "nothing";
-  std::string text = value->dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
-  constexpr size_t kLongest = 60;
-  if (text.size() > kLongest) text = Concat(text.substr(0, kLongest), "...");
-  return text;
-}
-
 }  // namespace
 
 absl::StatusOr<Json> ParseJson(std::string_view text, std::string_view origin) {
@@ -61,9 +53,16 @@ absl::StatusOr<Json> ParseJson(std::string_view text, std::string_view origin) {
   }
 }
 
+std::string ShortJson(const Json& value) {
+  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+  constexpr size_t kLongest = 60;
+  if (text.size() > kLongest) text = Concat(text.substr(0, kLongest), "...");
+  return text;
+}
+
 JsonFields::JsonFields(const Json& object, std::string_view origin) : object_(object), origin_(origin) {
   if (!object.is_object()) {
-    status_ = absl::InvalidArgumentError(Concat(origin, ": expected a JSON object, got ", Shortened(&object)));
+    status_ = absl::InvalidArgumentError(Concat(origin, ": expected a JSON object, got ", ShortJson(object)));
   }
 }
 
@@ -75,8 +74,9 @@ const Json* JsonFields::Find(std::string_view name) const {
 
 void JsonFields::Expected(std::string_view name, std::string_view expected) {
   if (!status_.ok()) return;
-  status_ =
-      absl::InvalidArgumentError(Concat(origin_, ": ", name, ": expected ", expected, ", got ", Shortened(Find(name))));
+  const Json* found = Find(name);
+  const std::string actual = found == nullptr ? "nothing" : ShortJson(*found);
+  status_ = absl::InvalidArgumentError(Concat(origin_, ": ", name, ": expected ", expected, ", got ", actual));
 }
 
 JsonFields& JsonFields::Required(std::string_view name) {

@@ -16,6 +16,9 @@ namespace baton {
 // repeats. Never throws. Thread-safe.
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, std::string_view origin);
 
+// Returns the JSON text of `value`, at most about 60 bytes, for errors.
+std::string ShortJson(const nlohmann::json& value);
+
 // Reads the fields of one object. An absent or null field leaves `value` unchanged, unless it is Required.
 //
 // The first error is kept (INVALID_ARGUMENT: origin, field, expected, actual) and later calls do nothing. A caller

@@ -98,26 +98,30 @@ bool IsWhiteSpace(char32_t c) {
 }
 
 size_t CountCodePoints(std::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  return std::count_if(text.begin(), text.end(), [](char c) { return !IsContinuation(c); });
+}
+
+std::string_view FirstCharacter(std::string_view text) { return text.substr(0, ReadUtf8(text).length); }
+
+std::string_view LastCharacter(std::string_view text) {
+  size_t begin = text.size() - 1;
+  while (begin > 0 && IsContinuation(text[begin])) --begin;
+  return text.substr(begin);
+}
+
+std::string_view StripWhiteSpace(std::string_view text, Sides sides) {
+  return StripIf(text, sides, [](std::string_view c) { return IsWhiteSpace(ReadUtf8(c).code_point); });
 }
 
 void AppendUtf8(char32_t code_point, std::string& out) {
-  const auto tail = [&out](char32_t bits) { out.push_back(static_cast<char>(0x80 | (bits & 0x3F))); };
   if (code_point < 0x80) {
     out.push_back(static_cast<char>(code_point));
-  } else if (code_point < 0x800) {
-    out.push_back(static_cast<char>(0xC0 | (code_point >> 6)));
-    tail(code_point);
-  } else if (code_point < 0x10000) {
-    out.push_back(static_cast<char>(0xE0 | (code_point >> 12)));
-    tail(code_point >> 6);
-    tail(code_point);
-  } else {
-    out.push_back(static_cast<char>(0xF0 | (code_point >> 18)));
-    tail(code_point >> 12);
-    tail(code_point >> 6);
-    tail(code_point);
+    return;
   }
+  const int more = code_point < 0x800 ? 1 : code_point < 0x10000 ? 2 : 3;  // bytes after the lead byte
+  // The lead byte begins with a one for each byte of the code point, and a zero.
+  out.push_back(static_cast<char>((0xF80 >> more) | (code_point >> (6 * more))));
+  for (int i = more - 1; i >= 0; --i) out.push_back(static_cast<char>(0x80 | ((code_point >> (6 * i)) & 0x3F)));
 }
 
 }  // namespace baton

@@ -38,8 +38,30 @@ std::string_view RepairUtf8(std::string_view text, std::string& storage);
 // consumed.
 size_t AppendRepairedUtf8(std::string_view bytes, std::string& out);
 
-// `text` must be valid UTF-8.
+// Returns whether `byte` is in valid UTF-8 the second or a later byte of a code point.
+inline bool IsContinuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
+// The functions below take valid UTF-8.
+
 size_t CountCodePoints(std::string_view text);
+
+// Return the first and the last code point of `text`, which must not be empty.
+std::string_view FirstCharacter(std::string_view text);
+std::string_view LastCharacter(std::string_view text);
+
+struct Sides {
+  bool left = true;
+  bool right = true;
+};
+
+// Removes code points from the ends of `text` as long as `strips`, which gets a code point as text, returns true.
+template <typename Strips>
+std::string_view StripIf(std::string_view text, Sides sides, Strips strips) {
+  while (sides.left && !text.empty() && strips(FirstCharacter(text))) text.remove_prefix(FirstCharacter(text).size());
+  while (sides.right && !text.empty() && strips(LastCharacter(text))) text.remove_suffix(LastCharacter(text).size());
+  return text;
+}
+std::string_view StripWhiteSpace(std::string_view text, Sides sides);
 
 // The Unicode property White_Space.
 bool IsWhiteSpace(char32_t code_point);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/chat/chat_template.h"
 
-#include <optional>
-#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -15,20 +13,31 @@ namespace baton {
 namespace {
 
 // Does not copy valid strings: `text` must outlive the render.
-absl::StatusOr<jinja::Value> Import(jinja::Heap& heap, std::string_view text) {
+absl::StatusOr<jinja::Value> Import(jinja::Heap& heap, const std::string& text) {
   if (ValidUtf8Prefix(text) == text.size()) return jinja::Value::String(text);
   std::string repaired;
   RepairUtf8(text, repaired);
   return heap.NewString(std::move(repaired));
 }
 
-absl::StatusOr<jinja::Value> Import(jinja::Heap& heap, const TemplateValue& value);
+absl::StatusOr<jinja::Value> Import(jinja::Heap& /*heap*/, std::monostate) { return jinja::Value::None(); }
+absl::StatusOr<jinja::Value> Import(jinja::Heap& /*heap*/, bool value) { return jinja::Value::Bool(value); }
+absl::StatusOr<jinja::Value> Import(jinja::Heap& /*heap*/, int64_t value) { return jinja::Value::Int(value); }
+absl::StatusOr<jinja::Value> Import(jinja::Heap& /*heap*/, double value) { return jinja::Value::Float(value); }
+absl::StatusOr<jinja::Value> Import(jinja::Heap& heap, const TemplateValue::List& list);
+absl::StatusOr<jinja::Value> Import(jinja::Heap& heap, const TemplateValue::Dict& dict);
+
+absl::StatusOr<jinja::Value> ImportAny(jinja::Heap& heap, const TemplateValue& value) {
+  const jinja::DepthGuard guard(heap);
+  BATON_RETURN_IF_ERROR(guard.status());
+  return std::visit([&heap](const auto& data) { return Import(heap, data); }, value.data());
+}
 
 absl::StatusOr<jinja::Value> Import(jinja::Heap& heap, const TemplateValue::List& list) {
   std::vector<jinja::Value> items;
   items.reserve(list.size());
   for (const TemplateValue& item : list) {
-    BATON_ASSIGN_OR_RETURN(const jinja::Value imported, Import(heap, item));
+    BATON_ASSIGN_OR_RETURN(const jinja::Value imported, ImportAny(heap, item));
     items.push_back(imported);
   }
   return heap.NewList(std::move(items));
@@ -38,34 +47,11 @@ absl::StatusOr<jinja::Value> Import(jinja::Heap& heap, const TemplateValue::Dict
   std::vector<std::pair<jinja::Value, jinja::Value>> entries;
   entries.reserve(dict.size());
   for (const auto& [name, value] : dict) {
-    BATON_ASSIGN_OR_RETURN(const jinja::Value key, Import(heap, std::string_view(name)));
-    BATON_ASSIGN_OR_RETURN(const jinja::Value imported, Import(heap, value));
+    BATON_ASSIGN_OR_RETURN(const jinja::Value key, Import(heap, name));
+    BATON_ASSIGN_OR_RETURN(const jinja::Value imported, ImportAny(heap, value));
     entries.emplace_back(key, imported);
   }
   return heap.NewDict(std::move(entries));
-}
-
-absl::StatusOr<jinja::Value> Import(jinja::Heap& heap, const TemplateValue& value) {
-  const jinja::DepthGuard guard(heap);
-  BATON_RETURN_IF_ERROR(guard.status());
-  return std::visit(
-      [&heap](const auto& data) -> absl::StatusOr<jinja::Value> {
-        using Type = std::decay_t<decltype(data)>;
-        if constexpr (std::is_same_v<Type, std::monostate>) {
-          return jinja::Value::None();
-        } else if constexpr (std::is_same_v<Type, bool>) {
-          return jinja::Value::Bool(data);
-        } else if constexpr (std::is_same_v<Type, int64_t>) {
-          return jinja::Value::Int(data);
-        } else if constexpr (std::is_same_v<Type, double>) {
-          return jinja::Value::Float(data);
-        } else if constexpr (std::is_same_v<Type, std::string>) {
-          return Import(heap, std::string_view(data));
-        } else {
-          return Import(heap, data);
-        }
-      },
-      value.data());
 }
 
 class JinjaChatTemplate : public ChatTemplate {
@@ -88,8 +74,8 @@ class JinjaChatTemplate : public ChatTemplate {
     BATON_RETURN_IF_ERROR(SetEach(inputs.more_special_tokens, heap, evaluator));
     BATON_ASSIGN_OR_RETURN(const jinja::Value messages, Import(heap, inputs.messages));
     BATON_ASSIGN_OR_RETURN(const jinja::Value tools, Import(heap, inputs.tools));
-    BATON_ASSIGN_OR_RETURN(const jinja::Value bos_token, Import(heap, std::string_view(inputs.bos_token)));
-    BATON_ASSIGN_OR_RETURN(const jinja::Value eos_token, Import(heap, std::string_view(inputs.eos_token)));
+    BATON_ASSIGN_OR_RETURN(const jinja::Value bos_token, Import(heap, inputs.bos_token));
+    BATON_ASSIGN_OR_RETURN(const jinja::Value eos_token, Import(heap, inputs.eos_token));
     evaluator.SetVariable("messages", messages);
     evaluator.SetVariable("tools", inputs.tools.empty() ? jinja::Value::None() : tools);
     evaluator.SetVariable("documents", jinja::Value::None());
@@ -101,7 +87,7 @@ class JinjaChatTemplate : public ChatTemplate {
 
   static absl::Status SetEach(const TemplateValue::Dict& values, jinja::Heap& heap, jinja::Evaluator& evaluator) {
     for (const auto& [name, value] : values) {
-      BATON_ASSIGN_OR_RETURN(const jinja::Value imported, Import(heap, value));
+      BATON_ASSIGN_OR_RETURN(const jinja::Value imported, ImportAny(heap, value));
       evaluator.SetVariable(name, imported);
     }
     return absl::OkStatus();

@@ -93,7 +93,7 @@ void ForEachIndex(const Range& range, Visit visit) {
 absl::StatusOr<Value> GetAttribute(Runtime& runtime, const Value& object, std::string_view name) {
   if (object.is(Kind::kUndefined)) return UndefinedError(object);
   const Kind kind = object.kind();
-  if (FindMethod(kind, name) != nullptr || IsForbiddenMethodOf(kind, name) || IsUnsupportedMethodOf(kind, name)) {
+  if (FindMethod(kind, name).is_known() || IsForbiddenMethodOf(kind, name) || IsUnsupportedMethodOf(kind, name)) {
     return runtime.heap.NewMethod(object, name);
   }
   if (object.is(Kind::kLoop)) return LoopAttribute(object.AsLoop(), name);
@@ -132,7 +132,7 @@ absl::StatusOr<Value> GetSlice(Runtime& runtime, const Value& object, const Valu
     const List& list = object.AsList();
     std::vector<Value> items;
     ForEachIndex(range, [&](int64_t i) { items.push_back(list.items[i]); });
-    return list.is_tuple ? runtime.heap.NewTuple(std::move(items)) : runtime.heap.NewList(std::move(items));
+    return runtime.heap.NewSequence(std::move(items), list.is_tuple);
   }
   const std::string_view text = object.AsString();
   if (range.step == 1) {

@@ -66,17 +66,9 @@ struct Call {
   ArgumentExprs arguments;
 };
 
-struct ApplyFilter {
+struct ApplyBuiltin {  // input|filter(arguments), or: input is test(arguments)
   ExprPtr input;
-  std::string name;
-  BuiltinFn filter = nullptr;
-  ArgumentExprs arguments;
-};
-
-struct ApplyTest {
-  ExprPtr input;
-  std::string name;
-  BuiltinFn test = nullptr;
+  BuiltinFn builtin;
   ArgumentExprs arguments;
 };
 
@@ -115,8 +107,8 @@ struct Conditional {  // if_true if condition else if_false
 struct Expr {
   int line = 0;
   int depth = 1;  // of the subtree; bounded by MakeExpr
-  std::variant<Literal, Name, ListDisplay, DictDisplay, Attribute, Item, Slice, Call, ApplyFilter, ApplyTest, Unary,
-               Binary, Concatenation, Compare, Conditional>
+  std::variant<Literal, Name, ListDisplay, DictDisplay, Attribute, Item, Slice, Call, ApplyBuiltin, Unary, Binary,
+               Concatenation, Compare, Conditional>
       node;
 };
 
@@ -135,19 +127,19 @@ struct If {
   Block otherwise;
 };
 
+// The target of an assignment: a variable, or an attribute of a namespace.
+struct Target {
+  std::string name;
+  std::string attribute = {};  // empty for a variable
+};
+
 struct For {
-  std::vector<std::string> targets;
-  bool unpacks = false;  // each item is a sequence with one value per target
+  std::vector<Target> targets;  // variables
+  bool unpacks = false;         // each item is a sequence with one value per target
   ExprPtr items;
   ExprPtr condition;  // "for x in items if condition"
   Block body;
   Block otherwise;  // runs when there are no items
-};
-
-// The left side of a set statement: a variable, or an attribute of a namespace.
-struct Target {
-  std::string name;
-  std::string attribute;  // empty for a variable
 };
 
 struct Set {
@@ -159,7 +151,7 @@ struct Set {
 struct SetBlock {  // {% set x | filter %} ... {% endset %}
   Target target;
   Block body;
-  std::vector<ApplyFilter> filters;  // applied to the output of the body; `input` is null
+  std::vector<ApplyBuiltin> filters;  // applied to the output of the body; `input` is null
 };
 
 struct MacroDefinition {

@@ -101,7 +101,7 @@ absl::StatusOr<Value> Evaluator::Apply(const ListDisplay& node) {
     BATON_ASSIGN_OR_RETURN(const Value item, Eval(*expr));
     items.push_back(item);
   }
-  return node.is_tuple ? runtime_.heap.NewTuple(std::move(items)) : runtime_.heap.NewList(std::move(items));
+  return runtime_.heap.NewSequence(std::move(items), node.is_tuple);
 }
 
 absl::StatusOr<Value> Evaluator::Apply(const DictDisplay& node) {
@@ -150,16 +150,10 @@ absl::StatusOr<Value> Evaluator::Apply(const Call& node) {
   return CallValue(callee, arguments);
 }
 
-absl::StatusOr<Value> Evaluator::Apply(const ApplyFilter& node) {
+absl::StatusOr<Value> Evaluator::Apply(const ApplyBuiltin& node) {
   BATON_ASSIGN_OR_RETURN(const Value input, Eval(*node.input));
   BATON_ASSIGN_OR_RETURN(const Arguments arguments, EvalArguments(node.arguments));
-  return node.filter(runtime_, input, arguments);
-}
-
-absl::StatusOr<Value> Evaluator::Apply(const ApplyTest& node) {
-  BATON_ASSIGN_OR_RETURN(const Value input, Eval(*node.input));
-  BATON_ASSIGN_OR_RETURN(const Arguments arguments, EvalArguments(node.arguments));
-  return node.test(runtime_, input, arguments);
+  return node.builtin(runtime_, input, arguments);
 }
 
 absl::StatusOr<Value> Evaluator::Apply(const Unary& node) {
@@ -225,7 +219,7 @@ absl::StatusOr<Value> Evaluator::CallValue(const Value& callee, const Arguments&
     case Kind::kMethod: {
       const BoundMethod& method = callee.AsMethod();
       const BuiltinFn call = FindMethod(method.receiver.kind(), method.name);
-      if (call != nullptr) return call(runtime_, method.receiver, arguments);
+      if (call.is_known()) return call(runtime_, method.receiver, arguments);
       if (IsForbiddenMethodOf(method.receiver.kind(), method.name)) {
         return absl::InvalidArgumentError(Concat("access to attribute '", method.name, "' of '",
                                                  TypeName(method.receiver.kind()), "' object is unsafe."));

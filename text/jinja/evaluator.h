@@ -60,8 +60,7 @@ class Evaluator {
   absl::StatusOr<Value> Apply(const Item& node);
   absl::StatusOr<Value> Apply(const Slice& node);
   absl::StatusOr<Value> Apply(const Call& node);
-  absl::StatusOr<Value> Apply(const ApplyFilter& node);
-  absl::StatusOr<Value> Apply(const ApplyTest& node);
+  absl::StatusOr<Value> Apply(const ApplyBuiltin& node);
   absl::StatusOr<Value> Apply(const Unary& node);
   absl::StatusOr<Value> Apply(const Binary& node);
   absl::StatusOr<Value> Apply(const Concatenation& node);
@@ -82,7 +81,7 @@ class Evaluator {
   absl::StatusOr<Flow> Exec(const Generation& node);
   absl::StatusOr<Flow> Exec(const LoopControl& node);
   absl::StatusOr<std::vector<Value>> LoopItems(const For& node);
-  absl::Status AssignTargets(const For& node, Scope& scope, const Value& item);
+  absl::Status AssignTargets(const std::vector<Target>& targets, bool unpacks, const Value& value);
   absl::Status AssignTarget(const Target& target, const Value& value);
   // Returns the output of `block`.
   absl::StatusOr<Value> Capture(const Block& block);
@@ -95,8 +94,5 @@ class Evaluator {
   Scope* scope_;
   int error_line_ = 0;  // line of the first error; 0 without error
 };
-
-// Returns the items of `value`. INVALID_ARGUMENT unless `value` is a sequence of `count` items.
-absl::StatusOr<std::vector<Value>> Unpack(Runtime& runtime, const Value& value, size_t count);
 
 }  // namespace baton::jinja

@@ -21,18 +21,12 @@ constexpr int64_t kMaxIndent = 64;
 
 absl::StatusOr<Value> Default(Runtime&, const Value& input, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"default_value", "boolean"}));
-  const bool also_if_false = bound[1] && IsTrue(*bound[1]);
+  const bool also_if_false = IsTrue(bound[1]);
   const bool replaced = input.is(Kind::kUndefined) || (also_if_false && !IsTrue(input));
   return replaced ? bound[0].value_or(Value::String("")) : input;
 }
 
-absl::StatusOr<Value> StringFilter(Runtime& runtime, const Value& input, const Arguments& arguments) {
-  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
-  return ToText(runtime, input);
-}
-
-absl::StatusOr<Value> Abs(Runtime&, const Value& input, const Arguments& arguments) {
-  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
+absl::StatusOr<Value> Abs(Runtime&, const Value& input) {
   if (input.is(Kind::kFloat)) return Value::Float(std::fabs(input.AsFloat()));
   if (!input.IsInteger() || input.AsInt() < 0) return Negate(input);
   return Value::Int(input.AsInt());
@@ -62,10 +56,7 @@ std::optional<int64_t> Truncate(double value) {
 
 absl::StatusOr<Value> IntFilter(Runtime& runtime, const Value& input, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"default", "base"}));
-  int64_t base = 10;
-  if (bound[1]) {
-    BATON_ASSIGN_OR_RETURN(base, ExpectInt(*bound[1], "a base"));
-  }
+  BATON_ASSIGN_OR_RETURN(const int64_t base, IntOr(bound[1], 10, "a base"));
   if (base < 2 || base > 36) return absl::InvalidArgumentError("a base must be from 2 to 36");
   const Value otherwise = bound[0].value_or(Value::Int(0));
   std::optional<int64_t> value;
@@ -98,14 +89,8 @@ absl::StatusOr<Value> FloatFilter(Runtime& runtime, const Value& input, const Ar
 
 absl::StatusOr<Value> Round(Runtime&, const Value& input, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"precision", "method"}));
-  int64_t precision = 0;
-  std::string_view method = "common";
-  if (bound[0]) {
-    BATON_ASSIGN_OR_RETURN(precision, ExpectInt(*bound[0], "a precision"));
-  }
-  if (bound[1]) {
-    BATON_ASSIGN_OR_RETURN(method, ExpectString(*bound[1], "a rounding method"));
-  }
+  BATON_ASSIGN_OR_RETURN(const int64_t precision, IntOr(bound[0], 0, "a precision"));
+  BATON_ASSIGN_OR_RETURN(const std::string_view method, StringOr(bound[1], "common", "a rounding method"));
   if (!input.IsNumber())
     return absl::InvalidArgumentError(Concat("round needs a number, not ", TypeName(input.kind())));
   if (precision < 0 || precision > 15) return absl::InvalidArgumentError("a precision must be from 0 to 15");
@@ -127,30 +112,20 @@ absl::StatusOr<Value> AttributeFilter(Runtime& runtime, const Value& input, cons
   BATON_ASSIGN_OR_RETURN(const std::string_view name, ExpectString(*bound[0], "an attribute's name"));
   if (input.is(Kind::kUndefined)) return UndefinedError(input);
   // Unlike input.name, the filter `attr` does not find dict entries.
-  if (input.is(Kind::kDict) && FindMethod(Kind::kDict, name) == nullptr) return Value::Undefined(name, Kind::kDict);
+  if (input.is(Kind::kDict) && !FindMethod(Kind::kDict, name).is_known()) return Value::Undefined(name, Kind::kDict);
   return GetAttribute(runtime, input, name);
-}
-
-absl::Status ReadIndent(const Value& value, JsonStyle& style) {
-  if (value.is(Kind::kNone)) return absl::OkStatus();
-  style.pretty = true;
-  style.item_separator = ",";
-  if (value.is(Kind::kString)) {
-    style.indent = value.AsString();
-  } else {
-    BATON_ASSIGN_OR_RETURN(const int64_t width, ExpectInt(value, "indent"));
-    if (width > kMaxIndent) return absl::InvalidArgumentError(Concat("indent must be at most ", kMaxIndent));
-    style.indent = std::string(width < 0 ? 0 : width, ' ');
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<Value> ToJson(Runtime& runtime, const Value& input, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"ensure_ascii", "indent", "separators", "sort_keys"}));
   JsonStyle style;
-  style.ensure_ascii = bound[0] && IsTrue(*bound[0]);
-  style.sort_keys = bound[3] && IsTrue(*bound[3]);
-  if (bound[1]) BATON_RETURN_IF_ERROR(ReadIndent(*bound[1], style));
+  style.ensure_ascii = IsTrue(bound[0]);
+  style.sort_keys = IsTrue(bound[3]);
+  if (bound[1] && !bound[1]->is(Kind::kNone)) {
+    style.pretty = true;
+    style.item_separator = ",";
+    BATON_ASSIGN_OR_RETURN(style.indent, ToIndent(*bound[1], kMaxIndent, "indent"));
+  }
   if (bound[2] && !bound[2]->is(Kind::kNone)) {
     BATON_ASSIGN_OR_RETURN(const std::vector<Value> separators, Items(runtime, *bound[2]));
     if (separators.size() != 2) {
@@ -164,21 +139,17 @@ absl::StatusOr<Value> ToJson(Runtime& runtime, const Value& input, const Argumen
   return runtime.heap.NewString(std::move(json));
 }
 
-absl::StatusOr<Value> Safe(Runtime& runtime, const Value& input, const Arguments& arguments) {
-  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
-  return ToText(runtime, input);  // chat templates run without autoescape
-}
-
-constexpr Builtin kFilters[] = {
-    {"default", Default},   {"d", Default},   {"string", StringFilter},  {"abs", Abs},       {"int", IntFilter},
-    {"float", FloatFilter}, {"round", Round}, {"attr", AttributeFilter}, {"tojson", ToJson}, {"safe", Safe},
+constexpr Function kFilters[] = {
+    {"default", Default}, {"d", Default},         {"string", ToText}, {"abs", Abs},
+    {"int", IntFilter},   {"float", FloatFilter}, {"round", Round},   {"attr", AttributeFilter},
+    {"tojson", ToJson},   {"safe", ToText},  // chat templates run without autoescape
 };
 
 }  // namespace
 
 BuiltinFn FindFilter(std::string_view name) {
-  if (const BuiltinFn filter = FindBuiltin(kFilters, name)) return filter;
-  if (const BuiltinFn filter = FindTextFilter(name)) return filter;
+  if (const BuiltinFn filter = FindBuiltin(kFilters, name); filter.is_known()) return filter;
+  if (const BuiltinFn filter = FindTextFilter(name); filter.is_known()) return filter;
   return FindSequenceFilter(name);
 }
 

@@ -28,15 +28,12 @@ absl::StatusOr<Value> RaiseException(Runtime& runtime, const Value&, const Argum
 absl::StatusOr<Value> Range(Runtime& runtime, const Value&, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"start", "stop", "step"}, 1));
   int64_t start = 0;
-  int64_t step = 1;
   BATON_ASSIGN_OR_RETURN(int64_t stop, ExpectInt(*bound[0], "range's argument"));
   if (bound[1]) {
     start = stop;
     BATON_ASSIGN_OR_RETURN(stop, ExpectInt(*bound[1], "range's stop"));
   }
-  if (bound[2]) {
-    BATON_ASSIGN_OR_RETURN(step, ExpectInt(*bound[2], "range's step"));
-  }
+  BATON_ASSIGN_OR_RETURN(const int64_t step, IntOr(bound[2], 1, "range's step"));
   if (step == 0) return absl::InvalidArgumentError("range's step must not be zero");
   std::vector<Value> items;
   for (int64_t i = start; step > 0 ? i < stop : i > stop;) {
@@ -130,8 +127,9 @@ const Function* FindFunction(std::string_view name) {
 
 bool IsUnsupportedFunction(std::string_view name) { return name == "cycler" || name == "joiner" || name == "lipsum"; }
 
-absl::Status ExpectNoArguments(const Arguments& arguments) {
-  if (arguments.positional.empty() && arguments.named.empty()) return absl::OkStatus();
+absl::StatusOr<Value> BuiltinFn::operator()(Runtime& runtime, const Value& input, const Arguments& arguments) const {
+  if (of_arguments_ != nullptr) return of_arguments_(runtime, input, arguments);
+  if (arguments.positional.empty() && arguments.named.empty()) return of_input_(runtime, input);
   return absl::InvalidArgumentError("expected no arguments");
 }
 
@@ -145,6 +143,17 @@ absl::StatusOr<int64_t> ExpectInt(const Value& value, std::string_view what) {
   if (value.IsInteger()) return value.AsInt();
   if (value.is(Kind::kUndefined)) return UndefinedError(value);
   return absl::InvalidArgumentError(Concat(what, " must be an int, not ", TypeName(value.kind())));
+}
+
+absl::StatusOr<std::string_view> StringOr(const std::optional<Value>& value, std::string_view if_absent,
+                                          std::string_view what) {
+  if (!value) return if_absent;
+  return ExpectString(*value, what);
+}
+
+absl::StatusOr<int64_t> IntOr(const std::optional<Value>& value, int64_t if_absent, std::string_view what) {
+  if (!value) return if_absent;
+  return ExpectInt(*value, what);
 }
 
 }  // namespace baton::jinja

@@ -39,9 +39,6 @@ absl::StatusOr<Value> Heap::NewSequence(std::vector<Value> items, bool is_tuple)
   return Value::Of(&lists_.back());
 }
 
-absl::StatusOr<Value> Heap::NewList(std::vector<Value> items) { return NewSequence(std::move(items), false); }
-absl::StatusOr<Value> Heap::NewTuple(std::vector<Value> items) { return NewSequence(std::move(items), true); }
-
 absl::StatusOr<Value> Heap::NewDict(std::vector<std::pair<Value, Value>> entries) {
   BATON_RETURN_IF_ERROR(Reserve(kObjectBytes + entries.size() * 2 * sizeof(Value)));
   dicts_.push_back({std::move(entries)});

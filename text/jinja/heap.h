@@ -38,8 +38,9 @@ class Heap {
   absl::Status Reserve(size_t bytes);
 
   absl::StatusOr<Value> NewString(std::string text);
-  absl::StatusOr<Value> NewList(std::vector<Value> items);
-  absl::StatusOr<Value> NewTuple(std::vector<Value> items);
+  absl::StatusOr<Value> NewSequence(std::vector<Value> items, bool is_tuple);
+  absl::StatusOr<Value> NewList(std::vector<Value> items) { return NewSequence(std::move(items), false); }
+  absl::StatusOr<Value> NewTuple(std::vector<Value> items) { return NewSequence(std::move(items), true); }
   absl::StatusOr<Value> NewDict(std::vector<std::pair<Value, Value>> entries);
   absl::StatusOr<Value> NewMethod(Value receiver, std::string_view name);
   // The caller may modify the returned object; all other objects are immutable.
@@ -51,8 +52,6 @@ class Heap {
   void Leave() { --depth_; }
 
  private:
-  absl::StatusOr<Value> NewSequence(std::vector<Value> items, bool is_tuple);
-
   const Limits limits_;
   int64_t steps_ = 0;
   size_t memory_bytes_ = 0;

@@ -94,18 +94,24 @@ class Writer {
     return absl::OkStatus();
   }
 
-  absl::Status WriteList(const List& list) {
-    if (list.items.empty()) return Append("[]");
-    BATON_RETURN_IF_ERROR(Append("["));
+  // Writes `count` items between `brackets`, each with write_item(index).
+  template <typename WriteItem>
+  absl::Status WriteItems(std::string_view brackets, size_t count, WriteItem write_item) {
+    if (count == 0) return Append(brackets);
+    BATON_RETURN_IF_ERROR(Append(brackets.substr(0, 1)));
     ++level_;
-    for (size_t i = 0; i < list.items.size(); ++i) {
+    for (size_t i = 0; i < count; ++i) {
       if (i > 0) BATON_RETURN_IF_ERROR(Append(style_.item_separator));
       BATON_RETURN_IF_ERROR(BreakLine());
-      BATON_RETURN_IF_ERROR(Write(list.items[i]));
+      BATON_RETURN_IF_ERROR(write_item(i));
     }
     --level_;
     BATON_RETURN_IF_ERROR(BreakLine());
-    return Append("]");
+    return Append(brackets.substr(1));
+  }
+
+  absl::Status WriteList(const List& list) {
+    return WriteItems("[]", list.items.size(), [&](size_t i) { return Write(list.items[i]); });
   }
 
   // JSON keys are strings. Python's json.dumps writes a scalar key as its JSON text in quotes.
@@ -121,7 +127,6 @@ class Writer {
   }
 
   absl::Status WriteDict(const Dict& dict) {
-    if (dict.entries.empty()) return Append("{}");
     BATON_RETURN_IF_ERROR(runtime_.heap.Step(dict.entries.size() * sizeof(Value)));
     std::vector<std::pair<std::string, const Value*>> entries;
     for (const auto& [key, value] : dict.entries) {
@@ -131,18 +136,11 @@ class Writer {
     if (style_.sort_keys) {
       std::stable_sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     }
-    BATON_RETURN_IF_ERROR(Append("{"));
-    ++level_;
-    for (size_t i = 0; i < entries.size(); ++i) {
-      if (i > 0) BATON_RETURN_IF_ERROR(Append(style_.item_separator));
-      BATON_RETURN_IF_ERROR(BreakLine());
+    return WriteItems("{}", entries.size(), [&](size_t i) -> absl::Status {
       BATON_RETURN_IF_ERROR(WriteString(entries[i].first));
       BATON_RETURN_IF_ERROR(Append(style_.key_separator));
-      BATON_RETURN_IF_ERROR(Write(*entries[i].second));
-    }
-    --level_;
-    BATON_RETURN_IF_ERROR(BreakLine());
-    return Append("}");
+      return Write(*entries[i].second);
+    });
   }
 
   Runtime& runtime_;

@@ -137,18 +137,12 @@ class Lexer {
   // Skips "-%}" with all following whitespace, "+%}", or "%}" with one line feed if `trims_newline`. Returns false when
   // pos_ is not at the end of a tag.
   bool SkipTagEnd(std::string_view end, bool trims_newline) {
-    if (At("-") && Rest().substr(1).starts_with(end)) {
-      Advance(1 + end.size());
-      SkipSpace();
-      return true;
-    }
-    if (At("+") && Rest().substr(1).starts_with(end)) {
-      Advance(1 + end.size());
-      return true;
-    }
-    if (!At(end)) return false;
-    Advance(end.size());
-    if (trims_newline && At("\n")) Advance(1);
+    const bool strips = At("-");
+    const bool has_sign = strips || At("+");
+    if (!Rest().substr(has_sign ? 1 : 0).starts_with(end)) return false;
+    Advance((has_sign ? 1 : 0) + end.size());
+    if (strips) SkipSpace();
+    if (!has_sign && trims_newline && At("\n")) Advance(1);
     return true;
   }
 

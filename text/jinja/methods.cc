@@ -14,8 +14,7 @@
 namespace baton::jinja {
 namespace {
 
-absl::StatusOr<Value> DictItems(Runtime& runtime, const Value& dict, const Arguments& arguments) {
-  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
+absl::StatusOr<Value> DictItems(Runtime& runtime, const Value& dict) {
   std::vector<Value> items;
   for (const auto& [key, value] : dict.AsDict().entries) {
     BATON_ASSIGN_OR_RETURN(const Value pair, runtime.heap.NewTuple({key, value}));
@@ -24,14 +23,12 @@ absl::StatusOr<Value> DictItems(Runtime& runtime, const Value& dict, const Argum
   return runtime.heap.NewList(std::move(items));
 }
 
-absl::StatusOr<Value> DictKeys(Runtime& runtime, const Value& dict, const Arguments& arguments) {
-  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
+absl::StatusOr<Value> DictKeys(Runtime& runtime, const Value& dict) {
   BATON_ASSIGN_OR_RETURN(std::vector<Value> keys, Items(runtime, dict));
   return runtime.heap.NewList(std::move(keys));
 }
 
-absl::StatusOr<Value> DictValues(Runtime& runtime, const Value& dict, const Arguments& arguments) {
-  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
+absl::StatusOr<Value> DictValues(Runtime& runtime, const Value& dict) {
   BATON_RETURN_IF_ERROR(runtime.heap.Step(dict.AsDict().entries.size() * sizeof(Value)));
   std::vector<Value> values;
   for (const auto& [key, value] : dict.AsDict().entries) values.push_back(value);
@@ -47,15 +44,8 @@ absl::StatusOr<Value> DictGet(Runtime& runtime, const Value& dict, const Argumen
   return bound[1].value_or(Value::None());
 }
 
-absl::StatusOr<Value> DictCopy(Runtime&, const Value& dict, const Arguments& arguments) {
-  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
-  return dict;  // dicts are immutable
-}
-
-absl::StatusOr<Value> ListCopy(Runtime&, const Value& list, const Arguments& arguments) {
-  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
-  return list;  // lists are immutable
-}
+// Lists and dicts are immutable.
+absl::StatusOr<Value> Copy(Runtime&, const Value& input) { return input; }
 
 absl::StatusOr<Value> ListIndex(Runtime& runtime, const Value& list, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"value"}, 1));
@@ -83,11 +73,11 @@ absl::StatusOr<Value> LoopCycle(Runtime&, const Value& loop, const Arguments& ar
   return arguments.positional[loop.AsLoop().index0 % arguments.positional.size()];
 }
 
-constexpr Builtin kDictMethods[] = {
-    {"items", DictItems}, {"keys", DictKeys}, {"values", DictValues}, {"get", DictGet}, {"copy", DictCopy},
+constexpr Function kDictMethods[] = {
+    {"items", DictItems}, {"keys", DictKeys}, {"values", DictValues}, {"get", DictGet}, {"copy", Copy},
 };
-constexpr Builtin kListMethods[] = {{"index", ListIndex}, {"count", ListCount}, {"copy", ListCopy}};
-constexpr Builtin kLoopMethods[] = {{"cycle", LoopCycle}};
+constexpr Function kListMethods[] = {{"index", ListIndex}, {"count", ListCount}, {"copy", Copy}};
+constexpr Function kLoopMethods[] = {{"cycle", LoopCycle}};
 
 constexpr std::string_view kForbiddenDictMethods[] = {"clear", "pop", "popitem", "setdefault", "update"};
 constexpr std::string_view kForbiddenListMethods[] = {"append", "clear",  "extend",  "insert",
@@ -111,13 +101,13 @@ BuiltinFn FindMethod(Kind receiver, std::string_view name) {
     case Kind::kDict: return FindBuiltin(kDictMethods, name);
     case Kind::kList: return FindBuiltin(kListMethods, name);
     case Kind::kLoop: return FindBuiltin(kLoopMethods, name);
-    default: return nullptr;
+    default: return {};
   }
 }
 
 bool IsMethodName(std::string_view name) {
   for (const Kind kind : {Kind::kString, Kind::kDict, Kind::kList, Kind::kLoop}) {
-    if (FindMethod(kind, name) != nullptr || IsForbiddenMethodOf(kind, name)) return true;
+    if (FindMethod(kind, name).is_known() || IsForbiddenMethodOf(kind, name)) return true;
   }
   return false;
 }

@@ -139,7 +139,7 @@ absl::StatusOr<Value> ConcatLists(Runtime& runtime, const List& left, const List
   BATON_RETURN_IF_ERROR(runtime.heap.Step((left.items.size() + right.items.size()) * sizeof(Value)));
   std::vector<Value> items = left.items;
   items.insert(items.end(), right.items.begin(), right.items.end());
-  return left.is_tuple ? runtime.heap.NewTuple(std::move(items)) : runtime.heap.NewList(std::move(items));
+  return runtime.heap.NewSequence(std::move(items), left.is_tuple);
 }
 
 absl::StatusOr<Value> Repeat(Runtime& runtime, const Value& sequence, int64_t count) {
@@ -158,7 +158,7 @@ absl::StatusOr<Value> Repeat(Runtime& runtime, const Value& sequence, int64_t co
   const List& list = sequence.AsList();
   std::vector<Value> items;
   for (size_t i = 0; unit != 0 && i < times; ++i) items.insert(items.end(), list.items.begin(), list.items.end());
-  return list.is_tuple ? runtime.heap.NewTuple(std::move(items)) : runtime.heap.NewList(std::move(items));
+  return runtime.heap.NewSequence(std::move(items), list.is_tuple);
 }
 
 bool IsStringOrList(const Value& value) { return value.is(Kind::kString) || value.is(Kind::kList); }

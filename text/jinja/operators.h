@@ -6,6 +6,7 @@
 // is INVALID_ARGUMENT.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@
 namespace baton::jinja {
 
 bool IsTrue(const Value& value);
+inline bool IsTrue(const std::optional<Value>& value) { return value && IsTrue(*value); }
 
 absl::StatusOr<bool> AreEqual(Runtime& runtime, const Value& left, const Value& right);
 // left < right. INVALID_ARGUMENT when the types have no order.

@@ -62,24 +62,14 @@ absl::Status Parser::CheckNesting() const {
   return SyntaxError(Peek().line, Concat("expected at most ", kMaxNesting, " levels of nesting"));
 }
 
-bool Parser::TakeOperator(std::string_view op) {
-  if (!AtOperator(op)) return false;
+bool Parser::TakeIf(std::string_view text) {
+  if (!At(text)) return false;
   Take();
   return true;
 }
 
-bool Parser::TakeName(std::string_view name) {
-  if (!AtName(name)) return false;
-  Take();
-  return true;
-}
-
-absl::Status Parser::ExpectOperator(std::string_view op) {
-  return TakeOperator(op) ? absl::OkStatus() : Unexpected(Concat("'", op, "'"));
-}
-
-absl::Status Parser::ExpectName(std::string_view name) {
-  return TakeName(name) ? absl::OkStatus() : Unexpected(Concat("'", name, "'"));
+absl::Status Parser::Expect(std::string_view text) {
+  return TakeIf(text) ? absl::OkStatus() : Unexpected(Concat("'", text, "'"));
 }
 
 absl::Status Parser::Expect(TokenKind kind, std::string_view what) {
@@ -117,7 +107,7 @@ absl::StatusOr<Block> Parser::ParseBlock(std::initializer_list<std::string_view>
     } else {
       BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockBegin, "a statement"));
       for (const std::string_view end : ends) {
-        if (AtName(end)) return block;
+        if (At(end)) return block;
       }
       const int name_line = Peek().line;
       BATON_ASSIGN_OR_RETURN(Statement::Node statement, ParseStatement());
@@ -137,7 +127,7 @@ absl::StatusOr<Block> Parser::ParseBody(std::string_view end) {
 }
 
 absl::StatusOr<Block> Parser::ParseElse(std::string_view end) {
-  if (TakeName("else")) return ParseBody(end);
+  if (TakeIf("else")) return ParseBody(end);
   Take();
   BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockEnd, "'%}'"));
   return Block();
@@ -172,7 +162,7 @@ absl::StatusOr<Statement::Node> Parser::ParseIf() {
     BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockEnd, "'%}'"));
     BATON_ASSIGN_OR_RETURN(Block body, ParseBlock({"elif", "else", "endif"}));
     statement.branches.emplace_back(std::move(condition), std::move(body));
-    if (!TakeName("elif")) break;
+    if (!TakeIf("elif")) break;
   }
   BATON_ASSIGN_OR_RETURN(statement.otherwise, ParseElse("endif"));
   return statement;
@@ -181,22 +171,22 @@ absl::StatusOr<Statement::Node> Parser::ParseIf() {
 absl::StatusOr<Statement::Node> Parser::ParseFor() {
   For statement;
   // Targets: "a", "a, b" or "(a, b)".
-  const bool in_parentheses = TakeOperator("(");
+  const bool in_parentheses = TakeIf("(");
   do {
-    if (in_parentheses ? AtOperator(")") : AtName("in")) break;
+    if (in_parentheses ? At(")") : At("in")) break;
     BATON_ASSIGN_OR_RETURN(std::string target, TakeAnyName("a loop variable"));
-    statement.targets.push_back(std::move(target));
-    statement.unpacks |= AtOperator(",");
-  } while (TakeOperator(","));
-  if (in_parentheses) BATON_RETURN_IF_ERROR(ExpectOperator(")"));
+    statement.targets.push_back({.name = std::move(target)});
+    statement.unpacks |= At(",");
+  } while (TakeIf(","));
+  if (in_parentheses) BATON_RETURN_IF_ERROR(Expect(")"));
   if (statement.targets.empty()) return Unexpected("a loop variable");
-  BATON_RETURN_IF_ERROR(ExpectName("in"));
+  BATON_RETURN_IF_ERROR(Expect("in"));
   BATON_ASSIGN_OR_RETURN(statement.items, ParseTupleOrExpression(/*with_conditional=*/false));
   EnterScope(statement.targets);
-  if (TakeName("if")) {
+  if (TakeIf("if")) {
     BATON_ASSIGN_OR_RETURN(statement.condition, ParseExpression());
   }
-  if (AtName("recursive")) return Unsupported(Peek().line, "a recursive loop");
+  if (At("recursive")) return Unsupported(Peek().line, "a recursive loop");
   BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockEnd, "'%}'"));
   ++loops_;
   absl::StatusOr<Block> body = ParseBlock({"else", "endfor"});
@@ -211,7 +201,7 @@ absl::StatusOr<Statement::Node> Parser::ParseFor() {
 absl::StatusOr<Target> Parser::ParseTarget() {
   Target target;
   BATON_ASSIGN_OR_RETURN(target.name, TakeAnyName("a variable"));
-  if (TakeOperator(".")) {
+  if (TakeIf(".")) {
     BATON_ASSIGN_OR_RETURN(target.attribute, TakeAnyName("an attribute"));
   }
   return target;
@@ -220,12 +210,12 @@ absl::StatusOr<Target> Parser::ParseTarget() {
 absl::StatusOr<Statement::Node> Parser::ParseSet() {
   Set statement;
   do {
-    if (AtOperator("=")) break;
+    if (At("=")) break;
     BATON_ASSIGN_OR_RETURN(Target target, ParseTarget());
     statement.targets.push_back(std::move(target));
-    statement.unpacks |= AtOperator(",");
-  } while (TakeOperator(","));
-  if (TakeOperator("=")) {
+    statement.unpacks |= At(",");
+  } while (TakeIf(","));
+  if (TakeIf("=")) {
     if (statement.targets.empty()) return Unexpected("a variable");
     BATON_ASSIGN_OR_RETURN(statement.value, ParseTupleOrExpression());
     BATON_RETURN_IF_ERROR(Expect(TokenKind::kBlockEnd, "'%}'"));
@@ -237,8 +227,8 @@ absl::StatusOr<Statement::Node> Parser::ParseSet() {
 
 absl::StatusOr<Statement::Node> Parser::ParseSetBlock(Target target) {
   SetBlock statement{.target = std::move(target), .body = {}, .filters = {}};
-  while (TakeOperator("|")) {
-    BATON_ASSIGN_OR_RETURN(ApplyFilter filter, ParseFilter());
+  while (TakeIf("|")) {
+    BATON_ASSIGN_OR_RETURN(ApplyBuiltin filter, ParseFilter());
     statement.filters.push_back(std::move(filter));
   }
   BATON_ASSIGN_OR_RETURN(statement.body, ParseBody("endset"));
@@ -249,27 +239,24 @@ absl::StatusOr<Statement::Node> Parser::ParseMacro() {
   MacroDefinition macro;
   BATON_ASSIGN_OR_RETURN(macro.name, TakeAnyName("a macro's name"));
   macro_names_.insert(macro.name);
-  BATON_RETURN_IF_ERROR(ExpectOperator("("));
-  while (!AtOperator(")")) {
-    if (!macro.parameters.empty()) BATON_RETURN_IF_ERROR(ExpectOperator(","));
-    if (AtOperator(")")) break;
+  BATON_RETURN_IF_ERROR(Expect("("));
+  while (!At(")")) {
+    if (!macro.parameters.empty()) BATON_RETURN_IF_ERROR(Expect(","));
+    if (At(")")) break;
     MacroDefinition::Parameter parameter;
     BATON_ASSIGN_OR_RETURN(parameter.name, TakeAnyName("a parameter"));
-    if (TakeOperator("=")) {
+    if (TakeIf("=")) {
       BATON_ASSIGN_OR_RETURN(parameter.default_value, ParseExpression());
     } else if (!macro.parameters.empty() && macro.parameters.back().default_value != nullptr) {
       return Unexpected("'=', because the previous parameter has a default");
     }
     macro.parameters.push_back(std::move(parameter));
   }
-  BATON_RETURN_IF_ERROR(ExpectOperator(")"));
+  BATON_RETURN_IF_ERROR(Expect(")"));
   const int loops = std::exchange(loops_, 0);  // a macro body cannot break a loop around the definition
-  std::vector<std::string> parameters;
-  parameters.reserve(macro.parameters.size());
-  for (const MacroDefinition::Parameter& parameter : macro.parameters) parameters.push_back(parameter.name);
-  EnterScope(parameters);
+  EnterScope(macro.parameters);
   absl::StatusOr<Block> body = ParseBody("endmacro");
-  LeaveScope(parameters);
+  LeaveScope(macro.parameters);
   loops_ = loops;
   BATON_RETURN_IF_ERROR(body.status());
   macro.body = *std::move(body);

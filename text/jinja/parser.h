@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -46,20 +47,24 @@ class Parser {
 
   const Token& Peek(size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
   Token Take() { return at_ + 1 < tokens_.size() ? std::move(tokens_[at_++]) : tokens_[at_]; }
-  bool AtOperator(std::string_view op) const { return Peek().kind == TokenKind::kOperator && Peek().text == op; }
-  bool AtName(std::string_view name) const { return Peek().kind == TokenKind::kName && Peek().text == name; }
-  bool TakeOperator(std::string_view op);
-  bool TakeName(std::string_view name);
-  absl::Status ExpectOperator(std::string_view op);
-  absl::Status ExpectName(std::string_view name);
+  // `text` is an operator or a name.
+  bool At(std::string_view text) const {
+    return (Peek().kind == TokenKind::kOperator || Peek().kind == TokenKind::kName) && Peek().text == text;
+  }
+  bool TakeIf(std::string_view text);
+  absl::Status Expect(std::string_view text);
   absl::Status Expect(TokenKind kind, std::string_view what);
   absl::StatusOr<std::string> TakeAnyName(std::string_view what);
   absl::Status Unexpected(std::string_view expected) const;
   absl::Status Unsupported(int line, std::string_view what) const;  // UNIMPLEMENTED
 
-  void EnterScope(const std::vector<std::string>& names) { local_names_.insert(names.begin(), names.end()); }
-  void LeaveScope(const std::vector<std::string>& names) {
-    for (const std::string& name : names) local_names_.erase(local_names_.find(name));
+  template <typename Variable>
+  void EnterScope(const std::vector<Variable>& variables) {
+    for (const Variable& variable : variables) local_names_.insert(variable.name);
+  }
+  template <typename Variable>
+  void LeaveScope(const std::vector<Variable>& variables) {
+    for (const Variable& variable : variables) local_names_.erase(local_names_.find(variable.name));
   }
 
   // Parses statements up to a tag named in `ends` and stops before the tag's name. Without `ends`, parses to the end of
@@ -80,6 +85,9 @@ class Parser {
   absl::StatusOr<ExprPtr> ParseExpression(bool with_conditional = true);
   // Accepts a tuple without parentheses: "a, b".
   absl::StatusOr<ExprPtr> ParseTupleOrExpression(bool with_conditional = true);
+  // Returns which of `operators` is the next token.
+  template <typename Op>
+  std::optional<Op> FindOp(std::initializer_list<std::pair<std::string_view, Op>> operators) const;
   absl::StatusOr<ExprPtr> ParseConditional();
   // Parses operands with left-associative operators between them.
   absl::StatusOr<ExprPtr> ParseLeft(std::initializer_list<std::pair<std::string_view, BinaryOp>> operators,
@@ -106,11 +114,11 @@ class Parser {
   absl::StatusOr<ExprPtr> ParseSliceFrom(int line, ExprPtr object, ExprPtr start);
   absl::StatusOr<ExprPtr> ParseCall(ExprPtr callee);
   absl::StatusOr<ArgumentExprs> ParseArguments();
-  absl::StatusOr<ApplyFilter> ParseFilter();  // without input
+  absl::StatusOr<ApplyBuiltin> ParseFilter();  // without input
   absl::StatusOr<ExprPtr> ParseTest(ExprPtr input);
   absl::Status CheckCallee(int line, const Expr& callee) const;
   // Checks the names in map('upper') and select('odd').
-  absl::Status CheckNamesIn(int line, const ApplyFilter& filter) const;
+  absl::Status CheckNamesIn(int line, std::string_view filter, const ArgumentExprs& arguments) const;
 
   std::vector<Token> tokens_;
   Template::Names names_;

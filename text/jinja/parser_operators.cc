@@ -11,29 +11,14 @@
 #include "text/jinja/parser.h"
 
 namespace baton::jinja {
-namespace {
 
 template <typename Op>
-std::optional<Op> FindOp(std::initializer_list<std::pair<std::string_view, Op>> operators, const Token& token) {
-  if (token.kind != TokenKind::kOperator && token.kind != TokenKind::kName) return std::nullopt;
+std::optional<Op> Parser::FindOp(std::initializer_list<std::pair<std::string_view, Op>> operators) const {
   for (const auto& [spelling, op] : operators) {
-    if (token.text == spelling) return op;
+    if (At(spelling)) return op;
   }
   return std::nullopt;
 }
-
-std::optional<CompareOp> FindCompareOp(const Token& token) {
-  return FindOp<CompareOp>({{"==", CompareOp::kEqual},
-                            {"!=", CompareOp::kNotEqual},
-                            {"<", CompareOp::kLess},
-                            {"<=", CompareOp::kLessOrEqual},
-                            {">", CompareOp::kGreater},
-                            {">=", CompareOp::kGreaterOrEqual},
-                            {"in", CompareOp::kIn}},
-                           token);
-}
-
-}  // namespace
 
 absl::StatusOr<ExprPtr> Parser::ParseExpression(bool with_conditional) {
   const Nesting nesting(depth_);
@@ -44,12 +29,11 @@ absl::StatusOr<ExprPtr> Parser::ParseExpression(bool with_conditional) {
 absl::StatusOr<ExprPtr> Parser::ParseTupleOrExpression(bool with_conditional) {
   const int line = Peek().line;
   BATON_ASSIGN_OR_RETURN(ExprPtr first, ParseExpression(with_conditional));
-  if (!AtOperator(",")) return first;
+  if (!At(",")) return first;
   std::vector<ExprPtr> items;
   items.push_back(std::move(first));
-  while (TakeOperator(",")) {
-    const bool at_end =
-        Peek().kind == TokenKind::kVariableEnd || Peek().kind == TokenKind::kBlockEnd || AtOperator(")");
+  while (TakeIf(",")) {
+    const bool at_end = Peek().kind == TokenKind::kVariableEnd || Peek().kind == TokenKind::kBlockEnd || At(")");
     if (at_end) break;
     BATON_ASSIGN_OR_RETURN(ExprPtr item, ParseExpression(with_conditional));
     items.push_back(std::move(item));
@@ -60,10 +44,10 @@ absl::StatusOr<ExprPtr> Parser::ParseTupleOrExpression(bool with_conditional) {
 absl::StatusOr<ExprPtr> Parser::ParseConditional() {
   const int line = Peek().line;
   BATON_ASSIGN_OR_RETURN(ExprPtr expr, ParseOr());
-  while (TakeName("if")) {
+  while (TakeIf("if")) {
     BATON_ASSIGN_OR_RETURN(ExprPtr condition, ParseOr());
     ExprPtr otherwise;
-    if (TakeName("else")) {
+    if (TakeIf("else")) {
       BATON_ASSIGN_OR_RETURN(otherwise, ParseExpression());
     }
     BATON_ASSIGN_OR_RETURN(expr,
@@ -76,7 +60,7 @@ absl::StatusOr<ExprPtr> Parser::ParseLeft(std::initializer_list<std::pair<std::s
                                           absl::StatusOr<ExprPtr> (Parser::*parse_operand)()) {
   const int line = Peek().line;
   BATON_ASSIGN_OR_RETURN(ExprPtr left, (this->*parse_operand)());
-  while (const auto op = FindOp(operators, Peek())) {
+  while (const auto op = FindOp(operators)) {
     Take();
     BATON_ASSIGN_OR_RETURN(ExprPtr right, (this->*parse_operand)());
     BATON_ASSIGN_OR_RETURN(left, MakeExpr<Binary>(line, *op, std::move(left), std::move(right)));
@@ -89,7 +73,7 @@ absl::StatusOr<ExprPtr> Parser::ParseOr() { return ParseLeft({{"or", BinaryOp::k
 absl::StatusOr<ExprPtr> Parser::ParseAnd() { return ParseLeft({{"and", BinaryOp::kAnd}}, &Parser::ParseNot); }
 
 absl::StatusOr<ExprPtr> Parser::ParseNot() {
-  if (!AtName("not")) return ParseCompare();
+  if (!At("not")) return ParseCompare();
   const Nesting nesting(depth_);
   BATON_RETURN_IF_ERROR(CheckNesting());
   const int line = Take().line;
@@ -102,8 +86,14 @@ absl::StatusOr<ExprPtr> Parser::ParseCompare() {
   BATON_ASSIGN_OR_RETURN(ExprPtr first, ParseSum());
   std::vector<std::pair<CompareOp, ExprPtr>> rest;
   while (true) {
-    std::optional<CompareOp> op = FindCompareOp(Peek());
-    if (AtName("not") && Peek(1).kind == TokenKind::kName && Peek(1).text == "in") {
+    std::optional<CompareOp> op = FindOp<CompareOp>({{"==", CompareOp::kEqual},
+                                                     {"!=", CompareOp::kNotEqual},
+                                                     {"<", CompareOp::kLess},
+                                                     {"<=", CompareOp::kLessOrEqual},
+                                                     {">", CompareOp::kGreater},
+                                                     {">=", CompareOp::kGreaterOrEqual},
+                                                     {"in", CompareOp::kIn}});
+    if (At("not") && Peek(1).kind == TokenKind::kName && Peek(1).text == "in") {
       Take();
       op = CompareOp::kNotIn;
     }
@@ -123,10 +113,10 @@ absl::StatusOr<ExprPtr> Parser::ParseSum() {
 absl::StatusOr<ExprPtr> Parser::ParseConcat() {
   const int line = Peek().line;
   BATON_ASSIGN_OR_RETURN(ExprPtr first, ParseProduct());
-  if (!AtOperator("~")) return first;
+  if (!At("~")) return first;
   std::vector<ExprPtr> parts;
   parts.push_back(std::move(first));
-  while (TakeOperator("~")) {
+  while (TakeIf("~")) {
     BATON_ASSIGN_OR_RETURN(ExprPtr part, ParseProduct());
     parts.push_back(std::move(part));
   }
@@ -148,7 +138,7 @@ absl::StatusOr<ExprPtr> Parser::ParseUnary(bool with_filters) {
   BATON_RETURN_IF_ERROR(CheckNesting());
   const int line = Peek().line;
   ExprPtr expr;
-  if (AtOperator("-") || AtOperator("+")) {
+  if (At("-") || At("+")) {
     const UnaryOp op = Take().text == "-" ? UnaryOp::kNegate : UnaryOp::kPlus;
     BATON_ASSIGN_OR_RETURN(ExprPtr operand, ParseUnary(/*with_filters=*/false));
     BATON_ASSIGN_OR_RETURN(expr, MakeExpr<Unary>(line, op, std::move(operand)));

@@ -19,28 +19,15 @@ const std::string* TextOf(const Expr& expr) {
   return literal == nullptr ? nullptr : std::get_if<std::string>(&literal->value);
 }
 
-// Filters such as map take the name of another filter or test: the index of that argument, or -1.
-struct NestedNames {
-  int filter = -1;
-  int test = -1;
-};
-
-NestedNames NamesIn(std::string_view filter) {
-  if (filter == "map") return {.filter = 0};
-  if (filter == "select" || filter == "reject") return {.test = 0};
-  if (filter == "selectattr" || filter == "rejectattr") return {.test = 1};
-  return {};
-}
-
 }  // namespace
 
 absl::StatusOr<ExprPtr> Parser::ParsePostfix(ExprPtr expr) {
   while (true) {
-    if (AtOperator(".")) {
+    if (At(".")) {
       BATON_ASSIGN_OR_RETURN(expr, ParseAttribute(std::move(expr)));
-    } else if (AtOperator("[")) {
+    } else if (At("[")) {
       BATON_ASSIGN_OR_RETURN(expr, ParseSubscript(std::move(expr)));
-    } else if (AtOperator("(")) {
+    } else if (At("(")) {
       BATON_ASSIGN_OR_RETURN(expr, ParseCall(std::move(expr)));
     } else {
       return expr;
@@ -50,14 +37,14 @@ absl::StatusOr<ExprPtr> Parser::ParsePostfix(ExprPtr expr) {
 
 absl::StatusOr<ExprPtr> Parser::ParseFiltersAndTests(ExprPtr expr) {
   while (true) {
-    if (AtOperator("|")) {
+    if (At("|")) {
       const int line = Take().line;
-      BATON_ASSIGN_OR_RETURN(ApplyFilter filter, ParseFilter());
-      BATON_ASSIGN_OR_RETURN(expr, MakeExpr<ApplyFilter>(line, std::move(expr), std::move(filter.name), filter.filter,
-                                                         std::move(filter.arguments)));
-    } else if (AtName("is")) {
+      BATON_ASSIGN_OR_RETURN(ApplyBuiltin filter, ParseFilter());
+      BATON_ASSIGN_OR_RETURN(
+          expr, MakeExpr<ApplyBuiltin>(line, std::move(expr), filter.builtin, std::move(filter.arguments)));
+    } else if (At("is")) {
       BATON_ASSIGN_OR_RETURN(expr, ParseTest(std::move(expr)));
-    } else if (AtOperator("(")) {
+    } else if (At("(")) {
       BATON_ASSIGN_OR_RETURN(expr, ParseCall(std::move(expr)));
     } else {
       return expr;
@@ -79,10 +66,10 @@ absl::StatusOr<ExprPtr> Parser::ParseAttribute(ExprPtr object) {
 absl::StatusOr<ExprPtr> Parser::ParseSubscript(ExprPtr object) {
   const int line = Take().line;
   ExprPtr key;
-  if (!AtOperator(":")) {
+  if (!At(":")) {
     BATON_ASSIGN_OR_RETURN(key, ParseExpression());
-    if (TakeOperator("]")) return MakeExpr<Item>(line, std::move(object), std::move(key));
-    if (AtOperator(",")) return Unsupported(line, "a subscript with several keys");
+    if (TakeIf("]")) return MakeExpr<Item>(line, std::move(object), std::move(key));
+    if (At(",")) return Unsupported(line, "a subscript with several keys");
   }
   return ParseSliceFrom(line, std::move(object), std::move(key));
 }
@@ -90,14 +77,14 @@ absl::StatusOr<ExprPtr> Parser::ParseSubscript(ExprPtr object) {
 absl::StatusOr<ExprPtr> Parser::ParseSliceFrom(int line, ExprPtr object, ExprPtr start) {
   ExprPtr stop;
   ExprPtr step;
-  BATON_RETURN_IF_ERROR(ExpectOperator(":"));
-  if (!AtOperator(":") && !AtOperator("]")) {
+  BATON_RETURN_IF_ERROR(Expect(":"));
+  if (!At(":") && !At("]")) {
     BATON_ASSIGN_OR_RETURN(stop, ParseExpression());
   }
-  if (TakeOperator(":") && !AtOperator("]")) {
+  if (TakeIf(":") && !At("]")) {
     BATON_ASSIGN_OR_RETURN(step, ParseExpression());
   }
-  BATON_RETURN_IF_ERROR(ExpectOperator("]"));
+  BATON_RETURN_IF_ERROR(Expect("]"));
   return MakeExpr<Slice>(line, std::move(object), std::move(start), std::move(stop), std::move(step));
 }
 
@@ -123,14 +110,14 @@ absl::Status Parser::CheckCallee(int line, const Expr& callee) const {
 }
 
 absl::StatusOr<ArgumentExprs> Parser::ParseArguments() {
-  BATON_RETURN_IF_ERROR(ExpectOperator("("));
+  BATON_RETURN_IF_ERROR(Expect("("));
   ArgumentExprs arguments;
   bool first = true;
-  while (!AtOperator(")")) {
-    if (!first) BATON_RETURN_IF_ERROR(ExpectOperator(","));
+  while (!At(")")) {
+    if (!first) BATON_RETURN_IF_ERROR(Expect(","));
     first = false;
-    if (AtOperator(")")) break;
-    if (AtOperator("*") || AtOperator("**")) return Unsupported(Peek().line, "unpacking arguments");
+    if (At(")")) break;
+    if (At("*") || At("**")) return Unsupported(Peek().line, "unpacking arguments");
     const bool is_named =
         Peek().kind == TokenKind::kName && Peek(1).kind == TokenKind::kOperator && Peek(1).text == "=";
     if (is_named) {
@@ -148,55 +135,47 @@ absl::StatusOr<ArgumentExprs> Parser::ParseArguments() {
   return arguments;
 }
 
-absl::StatusOr<ApplyFilter> Parser::ParseFilter() {
+absl::StatusOr<ApplyBuiltin> Parser::ParseFilter() {
   const int line = Peek().line;
-  ApplyFilter filter;
-  BATON_ASSIGN_OR_RETURN(filter.name, TakeAnyName("a filter"));
-  filter.filter = FindFilter(filter.name);
-  if (filter.filter == nullptr) return Unsupported(line, Concat("the filter '", filter.name, "'"));
-  if (AtOperator("(")) {
+  BATON_ASSIGN_OR_RETURN(const std::string name, TakeAnyName("a filter"));
+  ApplyBuiltin filter{.input = nullptr, .builtin = FindFilter(name), .arguments = {}};
+  if (!filter.builtin.is_known()) return Unsupported(line, Concat("the filter '", name, "'"));
+  if (At("(")) {
     BATON_ASSIGN_OR_RETURN(filter.arguments, ParseArguments());
   }
-  BATON_RETURN_IF_ERROR(CheckNamesIn(line, filter));
+  BATON_RETURN_IF_ERROR(CheckNamesIn(line, name, filter.arguments));
   return filter;
 }
 
-absl::Status Parser::CheckNamesIn(int line, const ApplyFilter& filter) const {
-  const auto name_at = [&](int position) -> const std::string* {
-    if (position < 0 || filter.arguments.positional.size() <= static_cast<size_t>(position)) return nullptr;
-    return TextOf(*filter.arguments.positional[position]);
-  };
-  const NestedNames names = NamesIn(filter.name);
-  if (const std::string* name = name_at(names.filter); name != nullptr && FindFilter(*name) == nullptr) {
-    return Unsupported(line, Concat("the filter '", *name, "'"));
-  }
-  if (const std::string* name = name_at(names.test); name != nullptr && FindTest(*name) == nullptr) {
-    return Unsupported(line, Concat("the test '", *name, "'"));
-  }
-  return absl::OkStatus();
+absl::Status Parser::CheckNamesIn(int line, std::string_view filter, const ArgumentExprs& arguments) const {
+  const bool takes_attribute = filter == "selectattr" || filter == "rejectattr";
+  const bool takes_test = takes_attribute || filter == "select" || filter == "reject";
+  const size_t at = takes_attribute ? 1 : 0;
+  if ((!takes_test && filter != "map") || at >= arguments.positional.size()) return absl::OkStatus();
+  const std::string* name = TextOf(*arguments.positional[at]);
+  if (name == nullptr || (takes_test ? FindTest(*name) : FindFilter(*name)).is_known()) return absl::OkStatus();
+  return Unsupported(line, Concat(takes_test ? "the test '" : "the filter '", *name, "'"));
 }
 
 absl::StatusOr<ExprPtr> Parser::ParseTest(ExprPtr input) {
   const int line = Take().line;
-  const bool negated = TakeName("not");
-  BATON_ASSIGN_OR_RETURN(std::string name, TakeAnyName("a test"));
+  const bool negated = TakeIf("not");
+  BATON_ASSIGN_OR_RETURN(const std::string name, TakeAnyName("a test"));
   const BuiltinFn test = FindTest(name);
-  if (test == nullptr) return Unsupported(line, Concat("the test '", name, "'"));
+  if (!test.is_known()) return Unsupported(line, Concat("the test '", name, "'"));
   ArgumentExprs arguments;
   const TokenKind next = Peek().kind;
-  if (AtOperator("(")) {
+  if (At("(")) {
     BATON_ASSIGN_OR_RETURN(arguments, ParseArguments());
-  } else if (next == TokenKind::kString || next == TokenKind::kInteger || next == TokenKind::kFloat ||
-             AtOperator("[") || AtOperator("{") ||
-             (next == TokenKind::kName && !AtName("else") && !AtName("or") && !AtName("and"))) {
+  } else if (next == TokenKind::kString || next == TokenKind::kInteger || next == TokenKind::kFloat || At("[") ||
+             At("{") || (next == TokenKind::kName && !At("else") && !At("or") && !At("and"))) {
     // A single argument needs no parentheses: "x is divisibleby 3".
-    if (AtName("is")) return SyntaxError(line, "tests cannot be chained with 'is'");
+    if (At("is")) return SyntaxError(line, "tests cannot be chained with 'is'");
     BATON_ASSIGN_OR_RETURN(ExprPtr argument, ParsePrimary());
     BATON_ASSIGN_OR_RETURN(argument, ParsePostfix(std::move(argument)));
     arguments.positional.push_back(std::move(argument));
   }
-  BATON_ASSIGN_OR_RETURN(ExprPtr expr,
-                         MakeExpr<ApplyTest>(line, std::move(input), std::move(name), test, std::move(arguments)));
+  BATON_ASSIGN_OR_RETURN(ExprPtr expr, MakeExpr<ApplyBuiltin>(line, std::move(input), test, std::move(arguments)));
   if (!negated) return expr;
   return MakeExpr<Unary>(line, UnaryOp::kNot, std::move(expr));
 }

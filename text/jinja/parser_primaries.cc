@@ -32,9 +32,9 @@ absl::StatusOr<ExprPtr> Parser::ParsePrimary() {
     }
     default: break;
   }
-  if (AtOperator("(")) return ParseParentheses();
-  if (AtOperator("[")) return ParseListDisplay();
-  if (AtOperator("{")) return ParseDictDisplay();
+  if (At("(")) return ParseParentheses();
+  if (At("[")) return ParseListDisplay();
+  if (At("{")) return ParseDictDisplay();
   return Unexpected("an expression");
 }
 
@@ -53,18 +53,18 @@ absl::StatusOr<ExprPtr> Parser::ParseNameOrConstant() {
 
 absl::StatusOr<ExprPtr> Parser::ParseParentheses() {
   const int line = Take().line;
-  if (TakeOperator(")")) return MakeExpr<ListDisplay>(line, std::vector<ExprPtr>(), /*is_tuple=*/true);
+  if (TakeIf(")")) return MakeExpr<ListDisplay>(line, std::vector<ExprPtr>(), /*is_tuple=*/true);
   BATON_ASSIGN_OR_RETURN(ExprPtr expr, ParseTupleOrExpression());
-  BATON_RETURN_IF_ERROR(ExpectOperator(")"));
+  BATON_RETURN_IF_ERROR(Expect(")"));
   return expr;
 }
 
 absl::StatusOr<ExprPtr> Parser::ParseListDisplay() {
   const int line = Take().line;
   std::vector<ExprPtr> items;
-  while (!AtOperator("]")) {
-    if (!items.empty()) BATON_RETURN_IF_ERROR(ExpectOperator(","));
-    if (AtOperator("]")) break;
+  while (!At("]")) {
+    if (!items.empty()) BATON_RETURN_IF_ERROR(Expect(","));
+    if (At("]")) break;
     BATON_ASSIGN_OR_RETURN(ExprPtr item, ParseExpression());
     items.push_back(std::move(item));
   }
@@ -75,11 +75,11 @@ absl::StatusOr<ExprPtr> Parser::ParseListDisplay() {
 absl::StatusOr<ExprPtr> Parser::ParseDictDisplay() {
   const int line = Take().line;
   std::vector<std::pair<ExprPtr, ExprPtr>> entries;
-  while (!AtOperator("}")) {
-    if (!entries.empty()) BATON_RETURN_IF_ERROR(ExpectOperator(","));
-    if (AtOperator("}")) break;
+  while (!At("}")) {
+    if (!entries.empty()) BATON_RETURN_IF_ERROR(Expect(","));
+    if (At("}")) break;
     BATON_ASSIGN_OR_RETURN(ExprPtr key, ParseExpression());
-    BATON_RETURN_IF_ERROR(ExpectOperator(":"));
+    BATON_RETURN_IF_ERROR(Expect(":"));
     BATON_ASSIGN_OR_RETURN(ExprPtr value, ParseExpression());
     entries.emplace_back(std::move(key), std::move(value));
   }

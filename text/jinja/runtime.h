@@ -34,18 +34,32 @@ struct Arguments {
 };
 
 // A filter or test with its input, a method with its receiver as `input`, or a function, which ignores `input`.
-using BuiltinFn = absl::StatusOr<Value> (*)(Runtime& runtime, const Value& input, const Arguments& arguments);
+class BuiltinFn {
+ public:
+  using OfInput = absl::StatusOr<Value> (*)(Runtime& runtime, const Value& input);
+  using OfArguments = absl::StatusOr<Value> (*)(Runtime& runtime, const Value& input, const Arguments& arguments);
+
+  constexpr BuiltinFn() = default;                        // the result for an unknown name
+  constexpr BuiltinFn(OfInput call) : of_input_(call) {}  // refuses arguments
+  constexpr BuiltinFn(OfArguments call) : of_arguments_(call) {}
+
+  bool is_known() const { return of_input_ != nullptr || of_arguments_ != nullptr; }
+  absl::StatusOr<Value> operator()(Runtime& runtime, const Value& input, const Arguments& arguments) const;
+
+ private:
+  OfInput of_input_ = nullptr;
+  OfArguments of_arguments_ = nullptr;
+};
 
 struct Function {
   std::string_view name;
   BuiltinFn call;
 };
 
-// Return null for an unknown name.
 BuiltinFn FindFilter(std::string_view name);
 BuiltinFn FindTest(std::string_view name);
 BuiltinFn FindMethod(Kind receiver, std::string_view name);
-const Function* FindFunction(std::string_view name);
+const Function* FindFunction(std::string_view name);  // null for an unknown name
 
 // Returns whether any kind of receiver has a method `name`, including forbidden methods.
 bool IsMethodName(std::string_view name);
@@ -83,10 +97,12 @@ absl::StatusOr<std::array<std::optional<Value>, N>> Bind(const Arguments& argume
   return bound;
 }
 
-absl::Status ExpectNoArguments(const Arguments& arguments);
-
 // INVALID_ARGUMENT "<what> must be a str, not <type>" when `value` has another type.
 absl::StatusOr<std::string_view> ExpectString(const Value& value, std::string_view what);
 absl::StatusOr<int64_t> ExpectInt(const Value& value, std::string_view what);
+// Like ExpectString and ExpectInt. Return `if_absent` for an absent value.
+absl::StatusOr<std::string_view> StringOr(const std::optional<Value>& value, std::string_view if_absent,
+                                          std::string_view what);
+absl::StatusOr<int64_t> IntOr(const std::optional<Value>& value, int64_t if_absent, std::string_view what);
 
 }  // namespace baton::jinja

@@ -17,14 +17,12 @@
 namespace baton::jinja {
 namespace {
 
-absl::StatusOr<Value> LengthFilter(Runtime& runtime, const Value& input, const Arguments& arguments) {
-  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
+absl::StatusOr<Value> LengthFilter(Runtime& runtime, const Value& input) {
   BATON_ASSIGN_OR_RETURN(const int64_t length, Length(runtime, input));
   return Value::Int(length);
 }
 
-absl::StatusOr<Value> ListFilter(Runtime& runtime, const Value& input, const Arguments& arguments) {
-  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
+absl::StatusOr<Value> ListFilter(Runtime& runtime, const Value& input) {
   BATON_ASSIGN_OR_RETURN(std::vector<Value> items, Items(runtime, input));
   return runtime.heap.NewList(std::move(items));
 }
@@ -36,15 +34,13 @@ absl::StatusOr<Value> ItemsFilter(Runtime& runtime, const Value& input, const Ar
 }
 
 template <bool First>
-absl::StatusOr<Value> FirstOrLast(Runtime& runtime, const Value& input, const Arguments& arguments) {
-  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
+absl::StatusOr<Value> FirstOrLast(Runtime& runtime, const Value& input) {
   BATON_ASSIGN_OR_RETURN(const std::vector<Value> items, Items(runtime, input));
   if (items.empty()) return Value::Undefined(First ? "the first item of nothing" : "the last item of nothing");
   return First ? items.front() : items.back();
 }
 
-absl::StatusOr<Value> Reverse(Runtime& runtime, const Value& input, const Arguments& arguments) {
-  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
+absl::StatusOr<Value> Reverse(Runtime& runtime, const Value& input) {
   if (input.is(Kind::kString)) return GetSlice(runtime, input, Value::None(), Value::None(), Value::Int(-1));
   BATON_ASSIGN_OR_RETURN(std::vector<Value> items, Items(runtime, input));
   std::reverse(items.begin(), items.end());
@@ -126,24 +122,19 @@ absl::StatusOr<Value> Sort(Runtime& runtime, const Value& input, const Arguments
   if (bound[2] && bound[2]->is(Kind::kString) && bound[2]->AsString().find(',') != std::string_view::npos) {
     return absl::UnimplementedError("sorting by several attributes is not supported");
   }
-  BATON_ASSIGN_OR_RETURN(std::vector<Keyed> keyed, WithKeys(runtime, items, bound[2], bound[1] && IsTrue(*bound[1])));
-  BATON_ASSIGN_OR_RETURN(items, SortByKeys(runtime, std::move(keyed), bound[0] && IsTrue(*bound[0])));
+  BATON_ASSIGN_OR_RETURN(std::vector<Keyed> keyed, WithKeys(runtime, items, bound[2], IsTrue(bound[1])));
+  BATON_ASSIGN_OR_RETURN(items, SortByKeys(runtime, std::move(keyed), IsTrue(bound[0])));
   return runtime.heap.NewList(std::move(items));
 }
 
 absl::StatusOr<Value> DictSort(Runtime& runtime, const Value& input, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"case_sensitive", "by", "reverse"}));
-  std::string_view by = "key";
-  if (bound[1]) {
-    BATON_ASSIGN_OR_RETURN(by, ExpectString(*bound[1], "'by'"));
-  }
+  BATON_ASSIGN_OR_RETURN(const std::string_view by, StringOr(bound[1], "key", "'by'"));
   if (by != "key" && by != "value") return absl::InvalidArgumentError("dictsort sorts by 'key' or 'value'");
   BATON_ASSIGN_OR_RETURN(const Value pairs, ItemsFilter(runtime, input, {}));
-  BATON_ASSIGN_OR_RETURN(
-      std::vector<Keyed> keyed,
-      WithKeys(runtime, pairs.AsList().items, Value::Int(by == "key" ? 0 : 1), bound[0] && IsTrue(*bound[0])));
-  BATON_ASSIGN_OR_RETURN(std::vector<Value> items,
-                         SortByKeys(runtime, std::move(keyed), bound[2] && IsTrue(*bound[2])));
+  BATON_ASSIGN_OR_RETURN(std::vector<Keyed> keyed,
+                         WithKeys(runtime, pairs.AsList().items, Value::Int(by == "key" ? 0 : 1), IsTrue(bound[0])));
+  BATON_ASSIGN_OR_RETURN(std::vector<Value> items, SortByKeys(runtime, std::move(keyed), IsTrue(bound[2])));
   return runtime.heap.NewList(std::move(items));
 }
 
@@ -152,8 +143,7 @@ absl::StatusOr<Value> MinOrMax(Runtime& runtime, const Value& input, const Argum
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"case_sensitive", "attribute"}));
   BATON_ASSIGN_OR_RETURN(const std::vector<Value> items, Items(runtime, input));
   if (items.empty()) return Value::Undefined("an item of nothing");
-  BATON_ASSIGN_OR_RETURN(const std::vector<Keyed> keyed,
-                         WithKeys(runtime, items, bound[1], bound[0] && IsTrue(*bound[0])));
+  BATON_ASSIGN_OR_RETURN(const std::vector<Keyed> keyed, WithKeys(runtime, items, bound[1], IsTrue(bound[0])));
   const Keyed* best = &keyed[0];
   for (const Keyed& candidate : keyed) {
     BATON_ASSIGN_OR_RETURN(const bool better,
@@ -166,8 +156,7 @@ absl::StatusOr<Value> MinOrMax(Runtime& runtime, const Value& input, const Argum
 absl::StatusOr<Value> Unique(Runtime& runtime, const Value& input, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"case_sensitive", "attribute"}));
   BATON_ASSIGN_OR_RETURN(const std::vector<Value> items, Items(runtime, input));
-  BATON_ASSIGN_OR_RETURN(const std::vector<Keyed> keyed,
-                         WithKeys(runtime, items, bound[1], bound[0] && IsTrue(*bound[0])));
+  BATON_ASSIGN_OR_RETURN(const std::vector<Keyed> keyed, WithKeys(runtime, items, bound[1], IsTrue(bound[0])));
   std::vector<Value> unique;
   std::vector<Value> seen;
   for (const auto& [key, item] : keyed) {
@@ -213,7 +202,7 @@ absl::StatusOr<Value> Map(Runtime& runtime, const Value& input, const Arguments&
   }
   BATON_ASSIGN_OR_RETURN(const std::string_view name, ExpectString(arguments.positional[0], "a filter's name"));
   const BuiltinFn filter = FindFilter(name);
-  if (filter == nullptr) return absl::UnimplementedError(Concat("the filter '", name, "' is not supported"));
+  if (!filter.is_known()) return absl::UnimplementedError(Concat("the filter '", name, "' is not supported"));
   const Arguments rest{.positional = {arguments.positional.begin() + 1, arguments.positional.end()},
                        .named = arguments.named};
   for (Value& item : items) {
@@ -234,19 +223,19 @@ absl::StatusOr<Value> Select(Runtime& runtime, const Value& input, const Argumen
   constexpr size_t kTestAt = OfAttribute ? 1 : 0;
   if (given.size() < kTestAt) return absl::InvalidArgumentError("missing argument 'attribute'");
   const std::optional<Value> path = OfAttribute ? std::optional(given[0]) : std::nullopt;
-  BuiltinFn test = nullptr;
+  BuiltinFn test;
   Arguments rest{.positional = {}, .named = arguments.named};
   if (given.size() > kTestAt) {
     BATON_ASSIGN_OR_RETURN(const std::string_view name, ExpectString(given[kTestAt], "a test's name"));
     test = FindTest(name);
-    if (test == nullptr) return absl::UnimplementedError(Concat("the test '", name, "' is not supported"));
+    if (!test.is_known()) return absl::UnimplementedError(Concat("the test '", name, "' is not supported"));
     rest.positional.assign(given.begin() + kTestAt + 1, given.end());
   }
   std::vector<Value> chosen;
   for (const Value& item : items) {
     BATON_RETURN_IF_ERROR(runtime.heap.Step());
     BATON_ASSIGN_OR_RETURN(Value verdict, FollowPath(runtime, item, path));
-    if (test != nullptr) {
+    if (test.is_known()) {
       BATON_ASSIGN_OR_RETURN(verdict, test(runtime, verdict, rest));
     }
     if (IsTrue(verdict) == Wanted) chosen.push_back(item);
@@ -254,7 +243,7 @@ absl::StatusOr<Value> Select(Runtime& runtime, const Value& input, const Argumen
   return runtime.heap.NewList(std::move(chosen));
 }
 
-constexpr Builtin kSequenceFilters[] = {
+constexpr Function kSequenceFilters[] = {
     {"length", LengthFilter},
     {"count", LengthFilter},
     {"list", ListFilter},

@@ -24,12 +24,6 @@ class Evaluator::ScopeGuard {
   Scope* const outer_;
 };
 
-absl::StatusOr<std::vector<Value>> Unpack(Runtime& runtime, const Value& value, size_t count) {
-  BATON_ASSIGN_OR_RETURN(std::vector<Value> values, Items(runtime, value));
-  if (values.size() == count) return values;
-  return absl::InvalidArgumentError(Concat("expected ", count, " values to unpack, got ", values.size()));
-}
-
 absl::StatusOr<Evaluator::Flow> Evaluator::Exec(const Block& block) {
   const DepthGuard guard(runtime_.heap);
   BATON_RETURN_IF_ERROR(guard.status());
@@ -63,16 +57,6 @@ absl::StatusOr<Evaluator::Flow> Evaluator::Exec(const If& node) {
   return Exec(node.otherwise);
 }
 
-absl::Status Evaluator::AssignTargets(const For& node, Scope& scope, const Value& item) {
-  if (!node.unpacks) {
-    Assign(scope, node.targets[0], item);
-    return absl::OkStatus();
-  }
-  BATON_ASSIGN_OR_RETURN(const std::vector<Value> values, Unpack(runtime_, item, node.targets.size()));
-  for (size_t i = 0; i < values.size(); ++i) Assign(scope, node.targets[i], values[i]);
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::vector<Value>> Evaluator::LoopItems(const For& node) {
   BATON_ASSIGN_OR_RETURN(const Value iterable, Eval(*node.items));
   BATON_ASSIGN_OR_RETURN(std::vector<Value> items, Items(runtime_, iterable));
@@ -80,7 +64,7 @@ absl::StatusOr<std::vector<Value>> Evaluator::LoopItems(const For& node) {
   std::vector<Value> chosen;
   for (const Value& item : items) {
     const ScopeGuard scope(*this, scope_);
-    BATON_RETURN_IF_ERROR(AssignTargets(node, *scope_, item));
+    BATON_RETURN_IF_ERROR(AssignTargets(node.targets, node.unpacks, item));
     BATON_ASSIGN_OR_RETURN(const Value condition, Eval(*node.condition));
     if (IsTrue(condition)) chosen.push_back(item);
   }
@@ -94,7 +78,7 @@ absl::StatusOr<Evaluator::Flow> Evaluator::Exec(const For& node) {
   for (loop->index0 = 0; loop->index0 < loop->items.size(); ++loop->index0) {
     const ScopeGuard scope(*this, scope_);
     Assign(*scope_, "loop", Value::Of(loop));
-    BATON_RETURN_IF_ERROR(AssignTargets(node, *scope_, loop->items[loop->index0]));
+    BATON_RETURN_IF_ERROR(AssignTargets(node.targets, node.unpacks, loop->items[loop->index0]));
     BATON_ASSIGN_OR_RETURN(const Flow flow, Exec(node.body));
     if (flow == Flow::kBreak) break;
   }
@@ -122,14 +106,19 @@ absl::Status Evaluator::AssignTarget(const Target& target, const Value& value) {
   return absl::OkStatus();
 }
 
+absl::Status Evaluator::AssignTargets(const std::vector<Target>& targets, bool unpacks, const Value& value) {
+  if (!unpacks) return AssignTarget(targets[0], value);
+  BATON_ASSIGN_OR_RETURN(const std::vector<Value> values, Items(runtime_, value));
+  if (values.size() != targets.size()) {
+    return absl::InvalidArgumentError(Concat("expected ", targets.size(), " values to unpack, got ", values.size()));
+  }
+  for (size_t i = 0; i < values.size(); ++i) BATON_RETURN_IF_ERROR(AssignTarget(targets[i], values[i]));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Evaluator::Flow> Evaluator::Exec(const Set& node) {
   BATON_ASSIGN_OR_RETURN(const Value value, Eval(*node.value));
-  if (!node.unpacks) {
-    BATON_RETURN_IF_ERROR(AssignTarget(node.targets[0], value));
-    return Flow::kNext;
-  }
-  BATON_ASSIGN_OR_RETURN(const std::vector<Value> values, Unpack(runtime_, value, node.targets.size()));
-  for (size_t i = 0; i < values.size(); ++i) BATON_RETURN_IF_ERROR(AssignTarget(node.targets[i], values[i]));
+  BATON_RETURN_IF_ERROR(AssignTargets(node.targets, node.unpacks, value));
   return Flow::kNext;
 }
 
@@ -148,9 +137,9 @@ absl::StatusOr<Evaluator::Flow> Evaluator::Exec(const SetBlock& node) {
     const ScopeGuard scope(*this, scope_);
     BATON_ASSIGN_OR_RETURN(value, Capture(node.body));
   }
-  for (const ApplyFilter& filter : node.filters) {
+  for (const ApplyBuiltin& filter : node.filters) {
     BATON_ASSIGN_OR_RETURN(const Arguments arguments, EvalArguments(filter.arguments));
-    BATON_ASSIGN_OR_RETURN(value, filter.filter(runtime_, value, arguments));
+    BATON_ASSIGN_OR_RETURN(value, filter.builtin(runtime_, value, arguments));
   }
   BATON_RETURN_IF_ERROR(AssignTarget(node.target, value));
   return Flow::kNext;

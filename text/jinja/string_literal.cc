@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/jinja/string_literal.h"
 
+#include <charconv>
 #include <cstddef>
+#include <cstdint>
 
 #include "common/status_macros.h"
 #include "common/strings.h"
@@ -9,14 +11,6 @@
 
 namespace baton::jinja {
 namespace {
-
-int DigitValue(char c, int base) {
-  int value = -1;
-  if (c >= '0' && c <= '9') value = c - '0';
-  if (c >= 'a' && c <= 'f') value = c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') value = c - 'A' + 10;
-  return value < base ? value : -1;
-}
 
 // Returns the value of an escape with a single letter, or 0 when `c` is no such escape.
 char SimpleEscape(char c) {
@@ -45,7 +39,7 @@ class Unescaper {
       if (c != '\\' || rest_.empty()) {
         out_.push_back(c);
       } else {
-        BATON_RETURN_IF_ERROR(Escape(Take()));
+        BATON_RETURN_IF_ERROR(TakeEscape());
       }
     }
     return std::move(out_);
@@ -58,26 +52,33 @@ class Unescaper {
     return c;
   }
 
-  absl::Status Escape(char c) {
+  // Takes at most `max_digits` digits of a number. Returns how many there are.
+  size_t TakeNumber(int base, size_t max_digits, uint32_t& number) {
+    const std::string_view digits = rest_.substr(0, max_digits);
+    const char* const end = std::from_chars(digits.data(), digits.data() + digits.size(), number, base).ptr;
+    const size_t taken = end - digits.data();
+    rest_.remove_prefix(taken);
+    return taken;
+  }
+
+  // Takes the part of an escape after the backslash.
+  absl::Status TakeEscape() {
+    if (uint32_t octal = 0; TakeNumber(8, 3, octal) > 0) {
+      AppendUtf8(octal, out_);
+      return absl::OkStatus();
+    }
+    const char c = Take();
     if (const char simple = SimpleEscape(c)) {
       out_.push_back(simple);
       return absl::OkStatus();
     }
     switch (c) {
       case '\n': return absl::OkStatus();
-      case 'x': return CodePoint(2);
-      case 'u': return CodePoint(4);
-      case 'U': return CodePoint(8);
+      case 'x': return TakeCodePoint(2);
+      case 'u': return TakeCodePoint(4);
+      case 'U': return TakeCodePoint(8);
       case 'N': return absl::InvalidArgumentError("the escape '\\N' is not supported");
       default: break;
-    }
-    if (DigitValue(c, 8) >= 0) {
-      int value = DigitValue(c, 8);
-      for (int i = 0; i < 2 && !rest_.empty() && DigitValue(rest_[0], 8) >= 0; ++i) {
-        value = value * 8 + DigitValue(Take(), 8);
-      }
-      AppendUtf8(static_cast<char32_t>(value), out_);
-      return absl::OkStatus();
     }
     // Python keeps the backslash of an unknown escape.
     out_.push_back('\\');
@@ -85,13 +86,10 @@ class Unescaper {
     return absl::OkStatus();
   }
 
-  absl::Status CodePoint(size_t digits) {
-    char32_t value = 0;
-    for (size_t i = 0; i < digits; ++i) {
-      if (rest_.empty() || DigitValue(rest_[0], 16) < 0) {
-        return absl::InvalidArgumentError(Concat("expected ", digits, " hexadecimal digits in an escape"));
-      }
-      value = value * 16 + DigitValue(Take(), 16);
+  absl::Status TakeCodePoint(size_t digits) {
+    uint32_t value = 0;
+    if (TakeNumber(16, digits, value) < digits) {
+      return absl::InvalidArgumentError(Concat("expected ", digits, " hexadecimal digits in an escape"));
     }
     if (value > 0x10FFFF || (value >= 0xD800 && value <= 0xDFFF)) {
       return absl::InvalidArgumentError("expected a Unicode scalar value in an escape");

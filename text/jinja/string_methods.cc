@@ -23,11 +23,6 @@ absl::StatusOr<std::string_view> Receiver(Runtime& runtime, const Value& text) {
   return text.AsString();
 }
 
-absl::StatusOr<int64_t> IntOr(const std::optional<Value>& value, int64_t if_absent, std::string_view what) {
-  if (!value) return if_absent;
-  return ExpectInt(*value, what);
-}
-
 template <bool Left, bool Right>
 absl::StatusOr<Value> StripMethod(Runtime& runtime, const Value& input, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(const std::string_view text, Receiver(runtime, input));
@@ -77,7 +72,7 @@ absl::StatusOr<Value> SplitLinesMethod(Runtime& runtime, const Value& input, con
   BATON_ASSIGN_OR_RETURN(const std::string_view text, Receiver(runtime, input));
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"keepends"}));
   BATON_RETURN_IF_ERROR(ReserveStrings(runtime, CountSpaces(text) + 1));
-  return NewStrings(runtime, SplitLines(text, bound[0] && IsTrue(*bound[0])));
+  return NewStrings(runtime, SplitLines(text, IsTrue(bound[0])));
 }
 
 template <bool AtStart>
@@ -107,8 +102,7 @@ absl::StatusOr<Value> RemoveAffix(Runtime&, const Value& input, const Arguments&
 }
 
 template <std::string (*Map)(std::string_view)>
-absl::StatusOr<Value> MapMethod(Runtime& runtime, const Value& input, const Arguments& arguments) {
-  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
+absl::StatusOr<Value> MapMethod(Runtime& runtime, const Value& input) {
   BATON_ASSIGN_OR_RETURN(const std::string_view text, Receiver(runtime, input));
   return runtime.heap.NewString(Map(text));
 }
@@ -232,8 +226,7 @@ bool IsAlphanumeric(char32_t c) { return IsAlpha(c) || IsNumeric(c); }
 
 // str.isalpha() etc.: true when `input` is not empty and `Is` holds for every code point.
 template <bool (*Is)(char32_t)>
-absl::StatusOr<Value> AllAre(Runtime& runtime, const Value& input, const Arguments& arguments) {
-  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
+absl::StatusOr<Value> AllAre(Runtime& runtime, const Value& input) {
   BATON_ASSIGN_OR_RETURN(std::string_view text, Receiver(runtime, input));
   if (text.empty()) return Value::Bool(false);
   while (!text.empty()) {
@@ -252,7 +245,7 @@ absl::StatusOr<Value> AsTest(Runtime& runtime, const Value& input, const Argumen
 constexpr char kUpper[] = "upper";
 constexpr char kLower[] = "lower";
 
-constexpr Builtin kStringMethods[] = {
+constexpr Function kStringMethods[] = {
     {"strip", StripMethod<true, true>},
     {"lstrip", StripMethod<true, false>},
     {"rstrip", StripMethod<false, true>},

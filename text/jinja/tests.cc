@@ -13,22 +13,19 @@ namespace baton::jinja {
 namespace {
 
 template <bool (*Predicate)(const Value&)>
-absl::StatusOr<Value> Check(Runtime&, const Value& input, const Arguments& arguments) {
-  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
+absl::StatusOr<Value> Check(Runtime&, const Value& input) {
   return Value::Bool(Predicate(input));
 }
 
+template <Kind kind>
+bool IsOf(const Value& value) {
+  return value.is(kind);
+}
+
 bool IsDefined(const Value& value) { return !value.is(Kind::kUndefined); }
-bool IsUndefined(const Value& value) { return value.is(Kind::kUndefined); }
-bool IsNone(const Value& value) { return value.is(Kind::kNone); }
-bool IsBoolean(const Value& value) { return value.is(Kind::kBool); }
 bool IsTrueItself(const Value& value) { return value.is(Kind::kBool) && value.AsBool(); }
 bool IsFalseItself(const Value& value) { return value.is(Kind::kBool) && !value.AsBool(); }
-bool IsInt(const Value& value) { return value.is(Kind::kInt); }
-bool IsFloat(const Value& value) { return value.is(Kind::kFloat); }
 bool IsNumber(const Value& value) { return value.IsNumber(); }
-bool IsString(const Value& value) { return value.is(Kind::kString); }
-bool IsMapping(const Value& value) { return value.is(Kind::kDict); }
 bool IsCallable(const Value& value) {
   return value.is(Kind::kFunction) || value.is(Kind::kMethod) || value.is(Kind::kMacro);
 }
@@ -39,8 +36,7 @@ bool IsSequence(const Value& value) {
 bool IsIterable(const Value& value) { return IsSequence(value) || value.is(Kind::kLoop); }
 
 template <bool (*HasCase)(char32_t), bool (*HasOther)(char32_t)>
-absl::StatusOr<Value> CheckCase(Runtime& runtime, const Value& input, const Arguments& arguments) {
-  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
+absl::StatusOr<Value> CheckCase(Runtime& runtime, const Value& input) {
   BATON_ASSIGN_OR_RETURN(const Value text, ToText(runtime, input));
   BATON_RETURN_IF_ERROR(runtime.heap.Step(text.AsString().size()));
   bool any = false;
@@ -56,8 +52,7 @@ absl::StatusOr<Value> CheckCase(Runtime& runtime, const Value& input, const Argu
 absl::StatusOr<int64_t> Integer(const Value& input) { return ExpectInt(input, "the tested value"); }
 
 template <int Remainder>
-absl::StatusOr<Value> IsOddOrEven(Runtime&, const Value& input, const Arguments& arguments) {
-  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
+absl::StatusOr<Value> IsOddOrEven(Runtime&, const Value& input) {
   BATON_ASSIGN_OR_RETURN(const int64_t value, Integer(input));
   return Value::Bool((value & 1) == Remainder);
 }
@@ -86,18 +81,18 @@ absl::StatusOr<Value> CompareTest(Runtime& runtime, const Value& input, const Ar
   return Value::Bool(holds);
 }
 
-constexpr Builtin kTests[] = {
+constexpr Function kTests[] = {
     {"defined", Check<IsDefined>},
-    {"undefined", Check<IsUndefined>},
-    {"none", Check<IsNone>},
-    {"boolean", Check<IsBoolean>},
+    {"undefined", Check<IsOf<Kind::kUndefined>>},
+    {"none", Check<IsOf<Kind::kNone>>},
+    {"boolean", Check<IsOf<Kind::kBool>>},
     {"true", Check<IsTrueItself>},
     {"false", Check<IsFalseItself>},
-    {"integer", Check<IsInt>},
-    {"float", Check<IsFloat>},
+    {"integer", Check<IsOf<Kind::kInt>>},
+    {"float", Check<IsOf<Kind::kFloat>>},
     {"number", Check<IsNumber>},
-    {"string", Check<IsString>},
-    {"mapping", Check<IsMapping>},
+    {"string", Check<IsOf<Kind::kString>>},
+    {"mapping", Check<IsOf<Kind::kDict>>},
     {"sequence", Check<IsSequence>},
     {"iterable", Check<IsIterable>},
     {"callable", Check<IsCallable>},

@@ -83,12 +83,6 @@ bool IsLineEnd(char32_t c) {
   return (c >= 0x0A && c <= 0x0D) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029;
 }
 
-size_t LastBegin(std::string_view text) {
-  size_t begin = text.size() - 1;
-  while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
-  return begin;
-}
-
 }  // namespace
 
 size_t CountSpaces(std::string_view text) {
@@ -104,7 +98,7 @@ size_t CountSpaces(std::string_view text) {
 std::vector<std::string_view> CodePoints(std::string_view text) {
   std::vector<std::string_view> result;
   while (!text.empty()) {
-    result.push_back(text.substr(0, ReadUtf8(text).length));
+    result.push_back(FirstCharacter(text));
     text.remove_prefix(result.back().size());
   }
   return result;
@@ -122,20 +116,9 @@ size_t ByteOffset(std::string_view text, size_t index) {
 bool IsSpace(char32_t code_point) { return IsWhiteSpace(code_point) || (code_point >= 0x1C && code_point <= 0x1F); }
 
 std::string_view Strip(std::string_view text, std::optional<std::string_view> characters, Sides sides) {
-  const auto strips = [&](std::string_view character) {
+  return StripIf(text, sides, [&](std::string_view character) {
     return characters ? characters->find(character) != std::string_view::npos : IsSpace(ReadUtf8(character).code_point);
-  };
-  while (sides.left && !text.empty()) {
-    const std::string_view first = text.substr(0, ReadUtf8(text).length);
-    if (!strips(first)) break;
-    text.remove_prefix(first.size());
-  }
-  while (sides.right && !text.empty()) {
-    const std::string_view last = text.substr(LastBegin(text));
-    if (!strips(last)) break;
-    text.remove_suffix(last.size());
-  }
-  return text;
+  });
 }
 
 std::vector<std::string_view> SplitAtWhitespace(std::string_view text, int64_t max_splits, bool from_right) {
@@ -149,10 +132,9 @@ std::vector<std::string_view> SplitAtWhitespace(std::string_view text, int64_t m
     }
     std::string_view rest = text;
     while (!rest.empty()) {
-      const size_t begin = from_right ? LastBegin(rest) : 0;
-      const Utf8Unit unit = ReadUtf8(rest.substr(begin));
-      if (IsSpace(unit.code_point)) break;
-      from_right ? rest.remove_suffix(unit.length) : rest.remove_prefix(unit.length);
+      const std::string_view character = from_right ? LastCharacter(rest) : FirstCharacter(rest);
+      if (IsSpace(ReadUtf8(character).code_point)) break;
+      from_right ? rest.remove_suffix(character.size()) : rest.remove_prefix(character.size());
     }
     const size_t length = text.size() - rest.size();
     parts.push_back(from_right ? text.substr(rest.size()) : text.substr(0, length));

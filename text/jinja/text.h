@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "text/utf8.h"
+
 namespace baton::jinja {
 
 size_t CountSpaces(std::string_view text);  // number of code points with IsSpace()
@@ -20,10 +22,6 @@ size_t ByteOffset(std::string_view text, size_t index);
 // str.isspace() of one code point.
 bool IsSpace(char32_t code_point);
 
-struct Sides {
-  bool left = true;
-  bool right = true;
-};
 // str.strip(): removes code points in `characters` from the ends. nullopt means whitespace.
 std::string_view Strip(std::string_view text, std::optional<std::string_view> characters, Sides sides = {});
 

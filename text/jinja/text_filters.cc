@@ -18,8 +18,7 @@ namespace {
 constexpr int64_t kMaxIndent = 1000;
 
 template <std::string (*Map)(std::string_view)>
-absl::StatusOr<Value> MapText(Runtime& runtime, const Value& input, const Arguments& arguments) {
-  BATON_RETURN_IF_ERROR(ExpectNoArguments(arguments));
+absl::StatusOr<Value> MapText(Runtime& runtime, const Value& input) {
   BATON_ASSIGN_OR_RETURN(const Value text, ToText(runtime, input));
   BATON_RETURN_IF_ERROR(runtime.heap.Step(text.AsString().size()));
   return runtime.heap.NewString(Map(text.AsString()));
@@ -42,10 +41,8 @@ absl::StatusOr<Value> ReplaceFilter(Runtime& runtime, const Value& input, const 
   BATON_ASSIGN_OR_RETURN(const Value text, ToText(runtime, input));
   BATON_ASSIGN_OR_RETURN(const Value from, ToText(runtime, *bound[0]));
   BATON_ASSIGN_OR_RETURN(const Value to, ToText(runtime, *bound[1]));
-  int64_t count = -1;
-  if (bound[2] && !bound[2]->is(Kind::kNone)) {
-    BATON_ASSIGN_OR_RETURN(count, ExpectInt(*bound[2], "count"));
-  }
+  const bool is_limited = bound[2] && !bound[2]->is(Kind::kNone);
+  BATON_ASSIGN_OR_RETURN(const int64_t count, IntOr(is_limited ? bound[2] : std::nullopt, -1, "count"));
   return Replace(runtime, text.AsString(), from.AsString(), to.AsString(), count);
 }
 
@@ -54,16 +51,9 @@ absl::StatusOr<Value> ReplaceFilter(Runtime& runtime, const Value& input, const 
 absl::StatusOr<Value> Indent(Runtime& runtime, const Value& input, const Arguments& arguments) {
   BATON_ASSIGN_OR_RETURN(const auto bound, Bind(arguments, {"width", "first", "blank"}));
   BATON_ASSIGN_OR_RETURN(const Value text, ToText(runtime, input));
-  std::string indent(4, ' ');
-  if (bound[0] && bound[0]->is(Kind::kString)) {
-    indent = bound[0]->AsString();
-  } else if (bound[0]) {
-    BATON_ASSIGN_OR_RETURN(const int64_t width, ExpectInt(*bound[0], "a width"));
-    if (width > kMaxIndent) return absl::InvalidArgumentError(Concat("a width must be at most ", kMaxIndent));
-    indent = std::string(width < 0 ? 0 : width, ' ');
-  }
-  const bool indents_first = bound[1] && IsTrue(*bound[1]);
-  const bool indents_blank = bound[2] && IsTrue(*bound[2]);
+  BATON_ASSIGN_OR_RETURN(const std::string indent, ToIndent(bound[0].value_or(Value::Int(4)), kMaxIndent, "a width"));
+  const bool indents_first = IsTrue(bound[1]);
+  const bool indents_blank = IsTrue(bound[2]);
   BATON_RETURN_IF_ERROR(runtime.heap.Reserve(text.AsString().size() + CountSpaces(text.AsString()) * sizeof(Value)));
   // Jinja appends a line feed first, so a text that ends with a line feed has an empty last line.
   std::vector<std::string_view> lines = SplitLines(text.AsString(), /*keep_ends=*/false);
@@ -81,7 +71,7 @@ absl::StatusOr<Value> Indent(Runtime& runtime, const Value& input, const Argumen
   return runtime.heap.NewString(std::move(result));
 }
 
-constexpr Builtin kTextFilters[] = {
+constexpr Function kTextFilters[] = {
     {"upper", MapText<ToUpper>},
     {"lower", MapText<ToLower>},
     {"capitalize", MapText<Capitalize>},
@@ -94,6 +84,13 @@ constexpr Builtin kTextFilters[] = {
 };
 
 }  // namespace
+
+absl::StatusOr<std::string> ToIndent(const Value& value, int64_t max, std::string_view what) {
+  if (value.is(Kind::kString)) return std::string(value.AsString());
+  BATON_ASSIGN_OR_RETURN(const int64_t width, ExpectInt(value, what));
+  if (width > max) return absl::InvalidArgumentError(Concat(what, " must be at most ", max));
+  return std::string(width < 0 ? 0 : width, ' ');
+}
 
 BuiltinFn FindTextFilter(std::string_view name) { return FindBuiltin(kTextFilters, name); }
 

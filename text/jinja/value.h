@@ -45,21 +45,9 @@ class Value {
   Value() = default;  // undefined
 
   static Value None() { return Value(Kind::kNone); }
-  static Value Bool(bool value) {
-    Value result(Kind::kBool);
-    result.bool_ = value;
-    return result;
-  }
-  static Value Int(int64_t value) {
-    Value result(Kind::kInt);
-    result.int_ = value;
-    return result;
-  }
-  static Value Float(double value) {
-    Value result(Kind::kFloat);
-    result.float_ = value;
-    return result;
-  }
+  static Value Bool(bool value) { return Value(value); }
+  static Value Int(int64_t value) { return Value(value); }
+  static Value Float(double value) { return Value(value); }
   // The heap, the template or the inputs must own `text`.
   static Value String(std::string_view text) {
     Value result(Kind::kString);
@@ -104,6 +92,9 @@ class Value {
 
  private:
   explicit Value(Kind kind) : kind_(kind) {}
+  explicit Value(bool value) : kind_(Kind::kBool), bool_(value) {}
+  explicit Value(int64_t value) : kind_(Kind::kInt), int_(value) {}
+  explicit Value(double value) : kind_(Kind::kFloat), float_(value) {}
   Value(Kind kind, const void* object) : kind_(kind), object_(object) {}
 
   Kind kind_ = Kind::kUndefined;

@@ -16,7 +16,6 @@
 #include "absl/status/statusor.h"
 #include "common/ids.h"
 #include "text/tokenizer/pieces.h"
-#include "text/tokenizer/regex.h"
 
 namespace baton {
 
@@ -37,7 +36,7 @@ struct AddedToken {
 // Splits pieces at the tokens of one set.
 class AddedTokenMatcher {
  public:
-  static absl::StatusOr<AddedTokenMatcher> Create(std::vector<AddedToken> tokens);
+  explicit AddedTokenMatcher(std::vector<AddedToken> tokens);
 
   absl::Status Split(Pieces& pieces) const;
 
@@ -47,18 +46,15 @@ class AddedTokenMatcher {
     size_t end;
     int token;  // in tokens_
   };
-  absl::Status SplitText(std::string_view text, std::vector<Piece>& out) const;
+  void SplitText(std::string_view text, std::vector<Piece>& out) const;
   std::optional<Match> FindNext(std::string_view text, size_t from) const;
-  absl::StatusOr<bool> StandsAlone(std::string_view text, const Match& match) const;
-  absl::StatusOr<bool> IsWordCharacter(std::string_view character) const;
 
   std::vector<AddedToken> tokens_;
   // A trie with root 0: (node << 8 | byte) -> child node. token_at_[node] indexes tokens_; -1 when no token ends at
   // node.
   absl::flat_hash_map<uint64_t, int> edges_;
   std::vector<int> token_at_;
-  std::vector<bool> starts_token_;       // [256], by first byte
-  std::optional<Regex> word_character_;  // set when a token is single_word
+  std::vector<bool> starts_token_;  // [256], by first byte
 };
 
 class AddedTokens {

@@ -159,10 +159,7 @@ absl::Status Bpe::LoadMerges(const JsonNode& json, const std::optional<JsonNode>
     auto rank = static_cast<int64_t>(i);
     if (ranks) {
       const JsonNode rank_json(ranks->value()[i], Concat(ranks->path(), "[", i, "]"));
-      BATON_ASSIGN_OR_RETURN(rank, rank_json.Integer());
-      if (rank < rank_before || rank > static_cast<int64_t>(i)) {
-        return rank_json.Expected(Concat("a number from ", rank_before, " to ", i));
-      }
+      BATON_ASSIGN_OR_RETURN(rank, rank_json.Integer(rank_before, static_cast<int64_t>(i)));
       rank_before = rank;
     }
     if (pair.second.starts_with(kSpace) && !pair.first.ends_with(kSpace)) separates_words_ = false;

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "text/tokenizer/pattern.h"
 #include "text/utf8.h"
 
 namespace baton {
@@ -13,15 +14,6 @@ namespace {
 bool IsDigit(char32_t c) { return u_charType(static_cast<UChar32>(c)) == U_DECIMAL_DIGIT_NUMBER; }
 
 bool IsNumber(char32_t c) { return (U_GET_GC_MASK(static_cast<UChar32>(c)) & U_GC_N_MASK) != 0; }
-
-// Equals \w and decides \b (kWordCharacters in pattern.h).
-bool IsWordCharacter(char32_t c) {
-  constexpr uint32_t kMarksDigitsConnectors = U_GC_M_MASK | U_GC_ND_MASK | U_GC_PC_MASK;
-  const auto code_point = static_cast<UChar32>(c);
-  return u_hasBinaryProperty(code_point, UCHAR_ALPHABETIC) != 0 ||
-         (U_GET_GC_MASK(code_point) & kMarksDigitsConnectors) != 0 ||
-         u_hasBinaryProperty(code_point, UCHAR_JOIN_CONTROL) != 0;
-}
 
 struct Kind {
   std::string_view pattern;

@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/tokenizer/json_node.h"
 
-#include <exception>
-
 #include "common/status_macros.h"
 #include "common/strings.h"
 
 namespace baton {
 namespace {
 
-// The text of a scalar, shortened; the type of an array or object.
 std::string Describe(const nlohmann::json& value) {
   if (value.is_structured()) return value.is_array() ? "an array" : "an object";
-  std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
-  constexpr size_t kMaxBytes = 60;
-  if (text.size() > kMaxBytes) text = Concat(text.substr(0, kMaxBytes), "...");
-  return text;
+  return ShortJson(value);
 }
 
 }  // namespace
@@ -55,12 +49,19 @@ absl::StatusOr<std::string_view> JsonNode::String() const {
   return value_->get_ref<const std::string&>();
 }
 
-absl::StatusOr<int64_t> JsonNode::Integer() const {
+absl::StatusOr<int64_t> JsonNode::Integer(int64_t min, int64_t max) const {
   // get<int64_t>() would wrap a larger number.
   if (!value_->is_number_integer() || (value_->is_number_unsigned() && value_->get<uint64_t>() > INT64_MAX)) {
     return Expected("an integer");
   }
-  return value_->get<int64_t>();
+  const auto number = value_->get<int64_t>();
+  if (number < min || number > max) return Expected(Concat("an integer from ", min, " to ", max));
+  return number;
+}
+
+absl::StatusOr<std::vector<JsonNode>> JsonNode::GetItems(std::string_view key) const {
+  BATON_ASSIGN_OR_RETURN(const JsonNode field, Get(key));
+  return field.Items();
 }
 
 absl::StatusOr<std::string_view> JsonNode::GetString(std::string_view key) const {
@@ -68,9 +69,9 @@ absl::StatusOr<std::string_view> JsonNode::GetString(std::string_view key) const
   return field.String();
 }
 
-absl::StatusOr<int64_t> JsonNode::GetInteger(std::string_view key) const {
+absl::StatusOr<int64_t> JsonNode::GetInteger(std::string_view key, int64_t min, int64_t max) const {
   BATON_ASSIGN_OR_RETURN(const JsonNode field, Get(key));
-  return field.Integer();
+  return field.Integer(min, max);
 }
 
 absl::StatusOr<bool> JsonNode::GetBool(std::string_view key, bool if_absent) const {

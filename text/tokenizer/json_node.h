@@ -34,11 +34,12 @@ class JsonNode {
   absl::StatusOr<std::vector<JsonNode>> Items() const;  // elements of an array
 
   absl::StatusOr<std::string_view> String() const;  // points into the document
-  absl::StatusOr<int64_t> Integer() const;
+  absl::StatusOr<int64_t> Integer(int64_t min = INT64_MIN, int64_t max = INT64_MAX) const;
 
   // Read a field of this object.
+  absl::StatusOr<std::vector<JsonNode>> GetItems(std::string_view key) const;
   absl::StatusOr<std::string_view> GetString(std::string_view key) const;
-  absl::StatusOr<int64_t> GetInteger(std::string_view key) const;
+  absl::StatusOr<int64_t> GetInteger(std::string_view key, int64_t min = INT64_MIN, int64_t max = INT64_MAX) const;
   absl::StatusOr<bool> GetBool(std::string_view key, bool if_absent) const;
 
   // INVALID_ARGUMENT "<path>: expected <what>, got <this value>".

@@ -6,7 +6,6 @@
 #include <unicode/normalizer2.h>
 #include <unicode/unistr.h>
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -85,26 +84,13 @@ class Prepend : public Normalizer {
 
 class Strip : public Normalizer {
  public:
-  Strip(bool left, bool right) : left_(left), right_(right) {}
+  explicit Strip(Sides sides) : sides_(sides) {}
   absl::StatusOr<std::string_view> Apply(std::string_view text, std::deque<std::string>& /*storage*/) const override {
-    size_t begin = text.size();
-    size_t end = 0;
-    for (size_t at = 0; at < text.size();) {
-      const Utf8Unit unit = ReadUtf8(text.substr(at));
-      if (!IsWhiteSpace(unit.code_point)) {
-        begin = std::min(begin, at);
-        end = at + unit.length;
-      }
-      at += unit.length;
-    }
-    if (!left_) begin = 0;
-    if (!right_) end = text.size();
-    return begin < end ? text.substr(begin, end - begin) : std::string_view();
+    return StripWhiteSpace(text, sides_);
   }
 
  private:
-  const bool left_;
-  const bool right_;
+  const Sides sides_;
 };
 
 class Replace : public Normalizer {
@@ -151,8 +137,7 @@ class Chain : public Normalizer {
 };
 
 absl::StatusOr<std::unique_ptr<const Normalizer>> LoadChain(const JsonNode& json) {
-  BATON_ASSIGN_OR_RETURN(const JsonNode list, json.Get("normalizers"));
-  BATON_ASSIGN_OR_RETURN(const std::vector<JsonNode> items, list.Items());
+  BATON_ASSIGN_OR_RETURN(const std::vector<JsonNode> items, json.GetItems("normalizers"));
   std::vector<std::unique_ptr<const Normalizer>> steps;
   for (const JsonNode& item : items) {
     if (const auto nested = item.Find("type"); nested && nested->value() == "Sequence") {
@@ -180,7 +165,7 @@ absl::StatusOr<std::unique_ptr<const Normalizer>> LoadNormalizer(const std::opti
   if (type == "Strip") {
     BATON_ASSIGN_OR_RETURN(const bool left, json->GetBool("strip_left", true));
     BATON_ASSIGN_OR_RETURN(const bool right, json->GetBool("strip_right", true));
-    return std::make_unique<Strip>(left, right);
+    return std::make_unique<Strip>(Sides{.left = left, .right = right});
   }
   if (type == "Replace") {
     BATON_ASSIGN_OR_RETURN(const JsonNode pattern_json, json->Get("pattern"));

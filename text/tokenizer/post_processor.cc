@@ -17,15 +17,12 @@ absl::StatusOr<std::vector<TokenId>> LoadSpecialTokenIds(const JsonNode& process
                                                          const Vocabulary& vocabulary) {
   BATON_ASSIGN_OR_RETURN(const JsonNode special_tokens, processor.Get("special_tokens"));
   BATON_ASSIGN_OR_RETURN(const JsonNode special_token, special_tokens.Get(name));
-  BATON_ASSIGN_OR_RETURN(const JsonNode list, special_token.Get("ids"));
-  BATON_ASSIGN_OR_RETURN(const std::vector<JsonNode> items, list.Items());
+  BATON_ASSIGN_OR_RETURN(const std::vector<JsonNode> items, special_token.GetItems("ids"));
   std::vector<TokenId> ids;
   for (const JsonNode& item : items) {
-    BATON_ASSIGN_OR_RETURN(const int64_t id, item.Integer());
-    if (id < 0 || id >= Vocabulary::kMaxSize || !vocabulary.Contains(static_cast<TokenId>(id))) {
-      return absl::InvalidArgumentError(Concat(item.path(), ": expected an id of the vocabulary, got ", id));
-    }
+    BATON_ASSIGN_OR_RETURN(const int64_t id, item.Integer(0, Vocabulary::kMaxSize - 1));
     ids.push_back(static_cast<TokenId>(id));
+    if (!vocabulary.Contains(ids.back())) return item.Expected("an id of the vocabulary");
   }
   return ids;
 }
@@ -61,8 +58,7 @@ absl::Status LoadInto(const JsonNode& json, const Vocabulary& vocabulary, bool n
   if (type == "ByteLevel") return absl::OkStatus();  // changes offsets only, which Baton does not use
   if (type == "TemplateProcessing") return LoadTemplate(json, vocabulary, out);
   if (type != "Sequence" || nested) return json.Unsupported(Concat("post-processor '", type, "'"));
-  BATON_ASSIGN_OR_RETURN(const JsonNode list, json.Get("processors"));
-  BATON_ASSIGN_OR_RETURN(const std::vector<JsonNode> items, list.Items());
+  BATON_ASSIGN_OR_RETURN(const std::vector<JsonNode> items, json.GetItems("processors"));
   for (const JsonNode& item : items) BATON_RETURN_IF_ERROR(LoadInto(item, vocabulary, true, out));
   return absl::OkStatus();
 }

@@ -54,33 +54,25 @@ absl::Status FindParts(Regex::Matcher& matcher, std::string_view text, bool inve
 
 void Join(SplitBehavior behavior, std::vector<Part>& parts) {
   size_t kept = 0;
-  const auto merge_or_keep = [&](const Part& part, bool merge) {
+  for (const Part part : parts) {
+    const bool follows_match = kept > 0 && parts[kept - 1].is_match;
+    const bool follows_gap = kept > 0 && !parts[kept - 1].is_match;
+    bool merge = false;
+    switch (behavior) {
+      case SplitBehavior::kIsolated: break;
+      case SplitBehavior::kRemoved:
+        if (part.is_match) continue;
+        break;
+      case SplitBehavior::kContiguous: merge = part.is_match ? follows_match : follows_gap; break;
+      // In a run of matches, only the first match joins the part before.
+      case SplitBehavior::kMergedWithPrevious: merge = part.is_match && follows_gap; break;
+      // In a run of matches, only the last match joins the part after.
+      case SplitBehavior::kMergedWithNext: merge = !part.is_match && follows_match; break;
+    }
     if (merge) {
-      parts[kept - 1].end = part.end;
-      parts[kept - 1].is_match = part.is_match;
+      parts[kept - 1] = {parts[kept - 1].begin, part.end, part.is_match};
     } else {
       parts[kept++] = part;
-    }
-  };
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const Part part = parts[i];
-    const Part* previous = kept > 0 ? &parts[kept - 1] : nullptr;
-    switch (behavior) {
-      case SplitBehavior::kIsolated: merge_or_keep(part, false); break;
-      case SplitBehavior::kRemoved:
-        if (!part.is_match) merge_or_keep(part, false);
-        break;
-      case SplitBehavior::kContiguous:
-        merge_or_keep(part, previous != nullptr && previous->is_match == part.is_match);
-        break;
-      case SplitBehavior::kMergedWithPrevious:
-        // In a run of matches, only the first match joins the part before.
-        merge_or_keep(part, part.is_match && previous != nullptr && !previous->is_match);
-        break;
-      case SplitBehavior::kMergedWithNext:
-        // In a run of matches, only the last match joins the part after.
-        merge_or_keep(part, !part.is_match && previous != nullptr && previous->is_match);
-        break;
     }
   }
   parts.resize(kept);
@@ -216,8 +208,7 @@ struct Loader {
   }
 
   absl::Status LoadSequence(const JsonNode& json) {
-    BATON_ASSIGN_OR_RETURN(const JsonNode list, json.Get("pretokenizers"));
-    BATON_ASSIGN_OR_RETURN(const std::vector<JsonNode> items, list.Items());
+    BATON_ASSIGN_OR_RETURN(const std::vector<JsonNode> items, json.GetItems("pretokenizers"));
     for (const JsonNode& item : items) {
       if (const auto nested = item.Find("type"); nested && nested->value() == "Sequence") {
         return item.Unsupported("a Sequence within a Sequence");
@@ -279,10 +270,7 @@ struct Loader {
     BATON_ASSIGN_OR_RETURN(const bool add_prefix_space, json.GetBool("add_prefix_space", true));
     BATON_ASSIGN_OR_RETURN(const bool use_regex, json.GetBool("use_regex", true));
     if (add_prefix_space) chain.push_back(std::make_unique<PrefixSpacePreTokenizer>());
-    if (use_regex) {
-      BATON_ASSIGN_OR_RETURN(Regex regex, Regex::Compile(kGpt2Pattern, Regex::Syntax::kPattern));
-      chain.push_back(std::make_unique<SplitPreTokenizer>(std::move(regex), SplitBehavior::kIsolated, false));
-    }
+    if (use_regex) BATON_RETURN_IF_ERROR(AddSplit(kGpt2Pattern, SplitBehavior::kIsolated, false));
     has_byte_level = true;
     return absl::OkStatus();
   }

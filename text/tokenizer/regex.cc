@@ -8,6 +8,7 @@
 #include "common/steady_time.h"
 #include "common/strings.h"
 #include "text/tokenizer/oniguruma.h"
+#include "text/utf8.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -50,8 +51,6 @@ std::string ErrorText(int code) {
   pcre2_get_error_message(code, text, sizeof(text));
   return reinterpret_cast<const char*>(text);
 }
-
-bool IsContinuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text/tokenizer/token_decoder.h"
 
+#include <charconv>
 #include <climits>
 
 #include "absl/strings/str_format.h"
@@ -12,23 +13,12 @@
 #include "text/tokenizer/metaspace.h"
 
 namespace baton {
-namespace {
-
-std::optional<int> HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return std::nullopt;
-}
-
-}  // namespace
 
 std::optional<unsigned char> ByteOfFallbackToken(std::string_view word) {
   if (word.size() != 6 || !word.starts_with("<0x") || word.back() != '>') return std::nullopt;
-  const std::optional<int> high = HexDigit(word[3]);
-  const std::optional<int> low = HexDigit(word[4]);
-  if (!high || !low) return std::nullopt;
-  return static_cast<unsigned char>(*high * 16 + *low);
+  unsigned char byte = 0;
+  const char* const end = word.data() + 5;
+  return std::from_chars(word.data() + 3, end, byte, 16).ptr == end ? std::optional(byte) : std::nullopt;
 }
 
 std::string FallbackToken(unsigned char byte) { return absl::StrFormat("<0x%02X>", byte); }
@@ -40,8 +30,7 @@ absl::StatusOr<TokenDecoder> TokenDecoder::Load(const JsonNode& json) {
     BATON_RETURN_IF_ERROR(decoder.LoadStep(json, /*is_only=*/true));
     return decoder;
   }
-  BATON_ASSIGN_OR_RETURN(const JsonNode list, json.Get("decoders"));
-  BATON_ASSIGN_OR_RETURN(const std::vector<JsonNode> items, list.Items());
+  BATON_ASSIGN_OR_RETURN(const std::vector<JsonNode> items, json.GetItems("decoders"));
   for (const JsonNode& item : items) BATON_RETURN_IF_ERROR(decoder.LoadStep(item, items.size() == 1));
   return decoder;
 }
@@ -69,12 +58,9 @@ absl::Status TokenDecoder::LoadStep(const JsonNode& json, bool is_only) {
   }
   if (type == "Strip") {
     BATON_ASSIGN_OR_RETURN(trimmed_, json.GetString("content"));
-    BATON_ASSIGN_OR_RETURN(const int64_t start, json.GetInteger("start"));
+    BATON_ASSIGN_OR_RETURN(const int64_t start, json.GetInteger("start", 0, INT_MAX));
     BATON_ASSIGN_OR_RETURN(const int64_t stop, json.GetInteger("stop"));
     if (stop != 0) return json.Unsupported("a Strip decoder at the end");
-    if (start < 0 || start > INT_MAX) {
-      return absl::InvalidArgumentError(Concat(json.path(), ".start: expected 0 to ", INT_MAX, ", got ", start));
-    }
     trims_ = static_cast<int>(start);
     return absl::OkStatus();
   }

@@ -71,11 +71,7 @@ absl::Status Unigram::LoadVocabulary(const JsonNode& json, const TokenDecoder& d
 absl::Status Unigram::FindUnknown(const JsonNode& json) {
   const auto unknown = json.Find("unk_id");
   if (!unknown) return absl::OkStatus();
-  BATON_ASSIGN_OR_RETURN(const int64_t id, unknown->Integer());
-  if (id < 0 || id >= static_cast<int64_t>(scores_.size())) {
-    return absl::InvalidArgumentError(
-        Concat(unknown->path(), ": expected a token id from 0 to ", scores_.size() - 1, ", got ", id));
-  }
+  BATON_ASSIGN_OR_RETURN(const int64_t id, unknown->Integer(0, static_cast<int64_t>(scores_.size()) - 1));
   unknown_token_ = static_cast<TokenId>(id);
   return absl::OkStatus();
 }

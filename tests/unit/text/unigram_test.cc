@@ -125,7 +125,7 @@ TEST(UnigramTest, ErrorsNameTheField) {
   refused("/model/vocab", Json::array(), "at least one token");
   refused("/model/vocab/1", "a", "model.vocab[1]: expected [\"token\", score], got \"a\"");
   refused("/model/vocab/1", Json::array({"a", "b"}), "model.vocab[1]: expected [\"token\", score]");
-  refused("/model/unk_id", 2, "model.unk_id: expected a token id from 0 to 1, got 2");
+  refused("/model/unk_id", 2, "model.unk_id: expected an integer from 0 to 1, got 2");
   refused("/model/unk_id", -1, "model.unk_id");
 }
 

@@ -51,5 +51,13 @@ TEST(Utf8Test, EveryScalarValueSurvivesARoundTrip) {
   }
 }
 
+TEST(Utf8Test, StripsWhiteSpaceFromTheGivenSides) {
+  EXPECT_EQ(StripWhiteSpace("\u00A0 a b\u3000", {}), "a b");
+  EXPECT_EQ(StripWhiteSpace("\u2003\u00E9 ", {.right = false}), "\u00E9 ");
+  EXPECT_EQ(StripWhiteSpace(" \u00E9\u2003", {.left = false}), " \u00E9");
+  EXPECT_EQ(StripWhiteSpace(" \u2003", {.left = false}), "");
+  EXPECT_EQ(StripWhiteSpace(" a ", {.left = false, .right = false}), " a ");
+}
+
 }  // namespace
 }  // namespace baton
