@@ -28,7 +28,8 @@ measure() {
   for value in mean p50 p95 p99; do sample_json "$key $value" "1e3 * r['ttft_seconds']['$value']" <"$work/out"; done
 }
 
-header "decode workers" --prefix-cache --placement completed "prompt tokens cached, %" "TTFT, ms, mean" p50 p95 p99
+header "decode workers" "\`--prefix-cache\`" "\`--placement\`" completed "prompt tokens cached, %" "TTFT, ms, mean" \
+  p50 p95 p99
 while read -r role cache placement; do
   for ((run = 0; run < runs; ++run)); do measure "$role" "$cache" "$placement"; done
   key="$role $cache $placement"

@@ -21,7 +21,7 @@ for weights in off int8 int4; do
     sample_json "$kv bytes" "r['kv_bytes_per_token']" <"$work/out"
     cells+=("$(cell %.4f "$weights $kv")")
   done
-  rows+=("$(row "--quantize $weights" "$(cell %.2f "$weights MB")" "${cells[@]}")")
+  rows+=("$(row "\`--quantize $weights\`" "$(cell %.2f "$weights MB")" "${cells[@]}")")
 done
 for kv in "${kv_types[@]}"; do head+=("$kv KV, $(cell %.0f "$kv bytes") bytes per token"); done
 header "${head[@]}"

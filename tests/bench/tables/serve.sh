@@ -47,7 +47,7 @@ for type in q8_0 q4_0; do
     done
   done
 done
-header weights --prefault "start to serving, s" "peak memory, GB" "TTFT of 256 tokens, ms, first request" \
+header weights "\`--prefault\`" "start to serving, s" "peak memory, GB" "TTFT of 256 tokens, ms, first request" \
   "second request"
 for type in q8_0 q4_0; do
   for prefault in on off; do
