@@ -16,7 +16,8 @@ UndefinedBehaviorSanitizer. Logs are in build/logs.
 
   --quick       the inner loop: checks the format of the files that changed since main, builds the release preset, and
                 runs the unit tests that are built from a changed file; says what it left out
-  --full        also ThreadSanitizer, the long random runs, clang-tidy over the tests, and a build of each file by itself
+  --full        also ThreadSanitizer, the long random runs, a sample of mutants, clang-tidy over the tests, and a build of
+                each file by itself
   --no-install  do not look for missing packages
 
 Files changed since main: all that differ from `git merge-base HEAD main`, uncommitted and untracked ones included.
@@ -167,4 +168,6 @@ if [[ $mode == full ]]; then
   build_preset tsan
   run_tests test-tsan tsan "tests under ThreadSanitizer" --label-regex '^tsan$'
   run_tests test-long release "long random runs" --label-regex '^long$'
+  check mutation "unit tests against changed code" "Add a test that notices each survivor named above." \
+    python3 tests/mutation/run.py --sample 300 --seed 1 --at-least 0.9
 fi

@@ -184,6 +184,16 @@ TEST_F(RequestMachineTest, ADisagreementAboutATokenNotYetSentIsOneToo) {
   EXPECT_TRUE(Fails(Failure(), absl::StatusCode::kInternal, ""));
 }
 
+TEST_F(RequestMachineTest, SurplusTokensAreDroppedUnread) {
+  spec_.sampling.set_max_tokens(3);
+  BeginAccepted();
+  Decode(1, Started());
+  Decode(1, Tokens(3, {5}));
+  Decode(1, Tokens(3, {6}));
+  EXPECT_EQ(Count<action::Disagreement>(), 0);
+  EXPECT_EQ(Count<action::Fail>(), 0);
+}
+
 TEST_F(RequestMachineTest, ATokenThatNeverComesEndsTheAttempt) {
   BeginAccepted();
   Decode(1, Started());

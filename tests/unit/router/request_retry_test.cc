@@ -112,6 +112,29 @@ TEST_F(RequestMachineTest, PreemptionWithoutProgressBacksOff) {
   EXPECT_EQ(Count<action::Place>(), 3);
 }
 
+TEST_F(RequestMachineTest, TheBackoffDoublesUpToASecond) {
+  BeginAccepted();
+  Decode(1, DecodeFailed(Cause::kPreempted));
+  for (uint32_t attempt = 2; const int milliseconds : {50, 100, 200, 400, 800, 1000, 1000}) {
+    PlaceOn("p1", "d1");
+    Decode(attempt++, DecodeFailed(Cause::kPreempted));
+    EXPECT_EQ(Last<action::WakeAfter>().delay, absl::Milliseconds(milliseconds));
+    Wake();
+  }
+}
+
+TEST_F(RequestMachineTest, AnAttemptThatEndsWellWithoutANewTokenIsNoEndOfTheOutput) {
+  BeginDecoding();
+  DecodeEnds(1, absl::UnavailableError("gone"));
+  PlaceOn("p2", "d2");
+  Accept(2);
+  Decode(2, Started());
+  Prefill(2, HandedOver());
+  Decode(2, DecodeFinished(v1::FINISH_REASON_LENGTH));
+  EXPECT_EQ(Count<action::Finish>(), 0);
+  EXPECT_EQ(Last<action::AttemptEnded>().outcome.cause, Cause::kInternal);
+}
+
 TEST_F(RequestMachineTest, ALostPeerMarksThePairAndAvoidsTheOtherWorker) {
   BeginAccepted();
   Prefill(1, PrefillFailed(Cause::kPeerLost));
@@ -251,6 +274,21 @@ TEST_F(RequestMachineTest, LivePairsThatAreNotReadyAreWaitedForWithinALimit) {
     ASSERT_LT(now_ - kStart, absl::Seconds(5));
   }
   EXPECT_TRUE(Fails(Failure(), absl::StatusCode::kUnavailable, "nowhere"));
+}
+
+TEST_F(RequestMachineTest, TheWaitForAPlaceEndsAtItsLimit) {
+  policy_.placement_wait = absl::Seconds(2);
+  Start();
+  PlaceNowhere(PlacementResult::Kind::kNoneReady);
+  const auto try_after = [&](absl::Duration waited) {
+    now_ = kStart + waited;
+    OnWake(Last<action::WakeAfter>().wake);
+    PlaceNowhere(PlacementResult::Kind::kNoneReady);
+  };
+  try_after(policy_.placement_wait - absl::Milliseconds(1));
+  EXPECT_EQ(Count<action::Fail>(), 0);
+  try_after(policy_.placement_wait);
+  EXPECT_EQ(Count<action::Fail>(), 1);
 }
 
 TEST_F(RequestMachineTest, TimeInWhichAWorkerWorkedIsNoWait) {

@@ -9,6 +9,7 @@ namespace baton::testing {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class SchedulerMigrationTest : public ::testing::Test {
  protected:
@@ -93,12 +94,19 @@ TEST_F(SchedulerMigrationTest, PagesStayUntilTheTransportNoLongerReadsThem) {
 TEST_F(SchedulerMigrationTest, SaysWhyASequenceStays) {
   const auto unknown = world_.Migrate({.from = World::Key(7), .to = World::Key(7, 2), .target = {}});
   EXPECT_EQ(unknown->last(), "failed revoked");
+  EXPECT_THAT(unknown->why, HasSubstr("the attempt does not run here"));
   const auto ahead =
       world_.Migrate({.from = World::Key(1), .to = World::Key(1, 2), .prior_output_tokens = 9, .target = {}});
   EXPECT_EQ(ahead->last(), "failed revoked");
+  EXPECT_THAT(ahead->why, HasSubstr("prior_output_tokens is 9, expected at most 3"));
   Migrate();
   const auto again = Migrate();
   EXPECT_EQ(again->last(), "failed revoked");
+  EXPECT_THAT(again->why, HasSubstr("the attempt already migrates"));
+  world_.RunLocally(world_.MakeAttempt(2, 2, 100, 20));
+  world_.Tick();
+  const auto small = world_.Migrate({.from = World::Key(2), .to = World::Key(2, 2), .target = {}});
+  EXPECT_THAT(small->why, HasSubstr("the sequence does not fill a page yet"));
   EXPECT_THAT(world_.sender.calls, ElementsAre("reserve 8")) << "one handoff was begun";
 }
 

@@ -70,7 +70,10 @@ void Told::OnFinished(Sequence::End end, TokenId, const PromptFigures&) {
   words.emplace_back(end == Sequence::End::kStop ? "finished by stop" : "finished by length");
 }
 
-void Told::OnFailed(const Outcome& why) { words.push_back("failed " + std::string(Name(why.cause))); }
+void Told::OnFailed(const Outcome& outcome) {
+  words.push_back("failed " + std::string(Name(outcome.cause)));
+  why = outcome.detail;
+}
 
 int Told::tokens() const {
   int count = 0;

@@ -88,7 +88,7 @@ struct Told final : public AttemptEvents {
   void OnHandedOver(const PromptFigures& prompt, const HandoffStats&) override;
   void OnFinished(Sequence::End end, TokenId, const PromptFigures&) override;
   void OnMigrated(uint32_t to_attempt) override { words.push_back("migrated to " + std::to_string(to_attempt)); }
-  void OnFailed(const Outcome& why) override;
+  void OnFailed(const Outcome& outcome) override;
   bool cancelled() const override { return is_cancelled; }
 
   std::string last() const { return words.empty() ? "" : words.back(); }
@@ -96,6 +96,7 @@ struct Told final : public AttemptEvents {
 
   std::vector<std::string> words;
   PromptFigures figures;
+  std::string why;  // of a failure
   bool is_cancelled = false;
 };
 
