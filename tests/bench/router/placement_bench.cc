@@ -13,7 +13,7 @@ namespace {
 void HearAll(WorkerTable& table, size_t prefills, size_t decodes, SteadyTime now) {
   for (size_t i = 0; i < prefills + decodes; ++i) {
     v1::WorkerStatus status =
-        Status(absl::StrCat("worker-", i), i < prefills ? v1::WORKER_ROLE_PREFILL : v1::WORKER_ROLE_DECODE);
+        StatusOf(absl::StrCat("worker-", i), i < prefills ? v1::WORKER_ROLE_PREFILL : v1::WORKER_ROLE_DECODE);
     if (i >= prefills) status.set_handoff_address("there:1");
     table.OnStatus(now, i, status, [] { return nullptr; });
   }
@@ -23,7 +23,7 @@ WorkerTable ReadyTable(size_t prefills, size_t decodes, SteadyTime now) {
   WorkerTable table({std::vector<std::string>(prefills + decodes, "a:1"), absl::Hours(1), 0});
   HearAll(table, prefills, decodes, now);
   table.Advance(now);
-  table.OnAssets(now, "f1", Assets("f1"));
+  table.OnAssets(now, "f1", AssetsNamed("f1"));
   for (std::vector<Placement> probes = table.Advance(now).probe; !probes.empty(); probes = table.Advance(now).probe) {
     for (const Placement& probe : probes) table.OnProbed(now, probe.pair, absl::OkStatus());
   }

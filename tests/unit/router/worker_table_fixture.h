@@ -17,7 +17,7 @@ namespace baton::router {
 
 inline constexpr absl::Duration kPeerTimeout = absl::Seconds(3);
 
-inline v1::WorkerStatus Status(const std::string& id, v1::WorkerRole role, uint64_t epoch = 1) {
+inline v1::WorkerStatus StatusOf(const std::string& id, v1::WorkerRole role, uint64_t epoch = 1) {
   v1::WorkerStatus status;
   status.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
   status.set_worker_id(id);
@@ -35,7 +35,7 @@ inline v1::WorkerStatus Status(const std::string& id, v1::WorkerRole role, uint6
   return status;
 }
 
-inline std::shared_ptr<const ModelAssets> Assets(const std::string& fingerprint) {
+inline std::shared_ptr<const ModelAssets> AssetsNamed(const std::string& fingerprint) {
   auto assets = std::make_shared<ModelAssets>();
   assets->fingerprint = fingerprint;
   assets->tokenizer = std::make_unique<FakeTokenizer>(std::vector<std::string>{"a", "b", "c"});
@@ -54,10 +54,10 @@ class WorkerTableTest : public ::testing::Test {
   }
   // p1 and d1 at the first two addresses, their pair ready.
   void BringUpPair() {
-    Hear(0, Status("p1", v1::WORKER_ROLE_PREFILL));
-    Hear(1, Status("d1", v1::WORKER_ROLE_DECODE));
+    Hear(0, StatusOf("p1", v1::WORKER_ROLE_PREFILL));
+    Hear(1, StatusOf("d1", v1::WORKER_ROLE_DECODE));
     Advance();
-    table_.OnAssets(now_, "f1", Assets("f1"));
+    table_.OnAssets(now_, "f1", AssetsNamed("f1"));
     ProbeAll(absl::OkStatus());
   }
   int ProbeAll(const absl::Status& result) {

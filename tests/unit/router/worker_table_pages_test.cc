@@ -23,22 +23,22 @@ class PagesTest : public WorkerTableTest {
  protected:
   // p1 and p2 with d1: both pairs ready. p2's pages are watched as `watch_`.
   void SetUp() override {
-    Hear(0, Status("p1", v1::WORKER_ROLE_PREFILL));
-    Hear(1, Status("d1", v1::WORKER_ROLE_DECODE));
-    Hear(2, Status("p2", v1::WORKER_ROLE_PREFILL));
+    Hear(0, StatusOf("p1", v1::WORKER_ROLE_PREFILL));
+    Hear(1, StatusOf("d1", v1::WORKER_ROLE_DECODE));
+    Hear(2, StatusOf("p2", v1::WORKER_ROLE_PREFILL));
     for (const WorkerTable::WatchPages& watch : Advance().watch_pages) {
       ++watches_;
       if (watch.worker == 2) watch_ = watch;
     }
-    table_.OnAssets(now_, "f1", Assets("f1"));
+    table_.OnAssets(now_, "f1", AssetsNamed("f1"));
     ProbeAll(absl::OkStatus());
   }
   // A prompt of 40 tokens, whose full pages are 7 and 8. Reports come in between, so that nothing counts as sent.
   Placement PlacePrompt(uint32_t page_tokens = 16) {
     now_ += absl::Seconds(1);
-    Hear(0, Status("p1", v1::WORKER_ROLE_PREFILL));
-    Hear(1, Status("d1", v1::WORKER_ROLE_DECODE));
-    Hear(2, Status("p2", v1::WORKER_ROLE_PREFILL));
+    Hear(0, StatusOf("p1", v1::WORKER_ROLE_PREFILL));
+    Hear(1, StatusOf("d1", v1::WORKER_ROLE_DECODE));
+    Hear(2, StatusOf("p2", v1::WORKER_ROLE_PREFILL));
     return table_.Place(now_, {"m", "f1", "", 40, 50, {}, {7, 8}, page_tokens, {}}).placement;
   }
   // Of as many placements as there are pairs, how many go to p2.
@@ -83,7 +83,7 @@ TEST_F(PagesTest, WhatIsNotWatchedAnyMoreIsNotKnown) {
 
 TEST_F(PagesTest, ARestartedWorkerHasNoneAndAWatchOfItsOwn) {
   table_.OnPages(watch_, PagesOf(true, {7, 8}));
-  Hear(2, Status("p2", v1::WORKER_ROLE_PREFILL, /*epoch=*/2));
+  Hear(2, StatusOf("p2", v1::WORKER_ROLE_PREFILL, /*epoch=*/2));
   const std::vector<WorkerTable::WatchPages> again = Advance().watch_pages;
   ASSERT_EQ(again.size(), 1u);
   table_.OnPages(watch_, PagesOf(true, {7, 8}));
@@ -108,9 +108,9 @@ TEST_F(PagesTest, AWorkerThatDoesNotTellIsReportedOnce) {
 
 TEST_F(PagesTest, OnlyThePrefixPolicyFollowsPages) {
   WorkerTable table({{"a:1"}, kPeerTimeout, 0, {PlacementPolicy::kLeastLoaded, 512}});
-  table.OnStatus(now_, 0, Status("b1", v1::WORKER_ROLE_BOTH), [] { return nullptr; });
+  table.OnStatus(now_, 0, StatusOf("b1", v1::WORKER_ROLE_BOTH), [] { return nullptr; });
   EXPECT_TRUE(table.Advance(now_).watch_pages.empty());
-  table.OnAssets(now_, "f1", Assets("f1"));
+  table.OnAssets(now_, "f1", AssetsNamed("f1"));
   for (const Placement& probe : table.Advance(now_).probe) table.OnProbed(now_, probe.pair, absl::OkStatus());
   ASSERT_OK_AND_ASSIGN(const ServedModel model, table.FindModel("m"));
   EXPECT_EQ(model.limits.page_tokens, 0u);

@@ -17,13 +17,13 @@ namespace {
 using testing::Fails;
 
 TEST_F(WorkerTableTest, APairServesOnlyAfterItsProbe) {
-  Hear(0, Status("p1", v1::WORKER_ROLE_PREFILL));
-  Hear(1, Status("d1", v1::WORKER_ROLE_DECODE));
+  Hear(0, StatusOf("p1", v1::WORKER_ROLE_PREFILL));
+  Hear(1, StatusOf("d1", v1::WORKER_ROLE_DECODE));
   const WorkerTable::Effects first = Advance();
   ASSERT_EQ(first.fetch.size(), 1u) << "one fetch per fingerprint";
   EXPECT_EQ(first.fetch[0].fingerprint, "f1");
   EXPECT_TRUE(first.probe.empty()) << "not before the tokenizer is there";
-  table_.OnAssets(now_, "f1", Assets("f1"));
+  table_.OnAssets(now_, "f1", AssetsNamed("f1"));
   const WorkerTable::Effects second = Advance();
   ASSERT_EQ(second.probe.size(), 1u);
   EXPECT_EQ(second.probe[0].prefill.key.id, "p1");
@@ -40,10 +40,10 @@ TEST_F(WorkerTableTest, APairServesOnlyAfterItsProbe) {
 }
 
 TEST_F(WorkerTableTest, AFailedProbeIsShownAndRepeatedAfterABackoff) {
-  Hear(0, Status("p1", v1::WORKER_ROLE_PREFILL));
-  Hear(1, Status("d1", v1::WORKER_ROLE_DECODE));
+  Hear(0, StatusOf("p1", v1::WORKER_ROLE_PREFILL));
+  Hear(1, StatusOf("d1", v1::WORKER_ROLE_DECODE));
   Advance();
-  table_.OnAssets(now_, "f1", Assets("f1"));
+  table_.OnAssets(now_, "f1", AssetsNamed("f1"));
   EXPECT_EQ(ProbeAll(absl::UnavailableError("wrong secret")), 1);
   EXPECT_EQ(PairOf("p1", "d1").state(), "failed");
   EXPECT_NE(PairOf("p1", "d1").detail().find("wrong secret"), std::string::npos);
@@ -55,9 +55,9 @@ TEST_F(WorkerTableTest, AFailedProbeIsShownAndRepeatedAfterABackoff) {
 }
 
 TEST_F(WorkerTableTest, ADecodeWorkerThatCanPrefillIsAPairWithItself) {
-  Hear(0, Status("d1", v1::WORKER_ROLE_BOTH));
+  Hear(0, StatusOf("d1", v1::WORKER_ROLE_BOTH));
   Advance();
-  table_.OnAssets(now_, "f1", Assets("f1"));
+  table_.OnAssets(now_, "f1", AssetsNamed("f1"));
   EXPECT_EQ(ProbeAll(absl::OkStatus()), 1);
   const PlacementResult placed = Place();
   ASSERT_EQ(placed.kind, PlacementResult::Kind::kPlaced);
@@ -66,7 +66,7 @@ TEST_F(WorkerTableTest, ADecodeWorkerThatCanPrefillIsAPairWithItself) {
 
 TEST_F(WorkerTableTest, WorkersOfDifferentNumericsAreNeverPaired) {
   BringUpPair();
-  v1::WorkerStatus other = Status("d2", v1::WORKER_ROLE_DECODE);
+  v1::WorkerStatus other = StatusOf("d2", v1::WORKER_ROLE_DECODE);
   other.mutable_model()->set_numerics_id("n2");
   Hear(2, other);
   EXPECT_TRUE(Advance().probe.empty());
@@ -75,8 +75,8 @@ TEST_F(WorkerTableTest, WorkersOfDifferentNumericsAreNeverPaired) {
 }
 
 TEST_F(WorkerTableTest, WhyLiveWorkersServeNothingIsSaid) {
-  Hear(0, Status("p1", v1::WORKER_ROLE_PREFILL));
-  v1::WorkerStatus other = Status("d1", v1::WORKER_ROLE_DECODE);
+  Hear(0, StatusOf("p1", v1::WORKER_ROLE_PREFILL));
+  v1::WorkerStatus other = StatusOf("d1", v1::WORKER_ROLE_DECODE);
   other.mutable_model()->set_numerics_id("n2");
   Hear(1, other);
   Advance();
@@ -97,12 +97,12 @@ TEST_F(WorkerTableTest, APairWhoseWorkerBrokeOffIsNotShownAsReady) {
 }
 
 TEST_F(WorkerTableTest, AProbeOfAPairThatIsGoneCountsForNothing) {
-  Hear(0, Status("p1", v1::WORKER_ROLE_PREFILL));
-  Hear(1, Status("d1", v1::WORKER_ROLE_DECODE));
+  Hear(0, StatusOf("p1", v1::WORKER_ROLE_PREFILL));
+  Hear(1, StatusOf("d1", v1::WORKER_ROLE_DECODE));
   Advance();
-  table_.OnAssets(now_, "f1", Assets("f1"));
+  table_.OnAssets(now_, "f1", AssetsNamed("f1"));
   const std::vector<Placement> old = Advance().probe;
-  Hear(1, Status("d1", v1::WORKER_ROLE_DECODE, /*epoch=*/2));
+  Hear(1, StatusOf("d1", v1::WORKER_ROLE_DECODE, /*epoch=*/2));
   table_.OnProbed(now_, old.at(0).pair, absl::OkStatus());
   EXPECT_FALSE(table_.ready());
 }
@@ -119,7 +119,7 @@ TEST_F(WorkerTableTest, ABrokenPairIsProbedBeforeItServesAgain) {
 
 TEST_F(WorkerTableTest, WorkSentCountsUntilAReportMustHaveIt) {
   BringUpPair();
-  Hear(2, Status("p2", v1::WORKER_ROLE_PREFILL));
+  Hear(2, StatusOf("p2", v1::WORKER_ROLE_PREFILL));
   EXPECT_EQ(ProbeAll(absl::OkStatus()), 1);
   // No report comes between: the two must share the load all the same.
   std::map<std::string, int> placed;
@@ -128,7 +128,7 @@ TEST_F(WorkerTableTest, WorkSentCountsUntilAReportMustHaveIt) {
   EXPECT_EQ(placed["p2"], 3);
   // p1 reports, late enough to know of all it was sent, that nothing waits there.
   now_ += absl::Seconds(1);
-  Hear(0, Status("p1", v1::WORKER_ROLE_PREFILL));
+  Hear(0, StatusOf("p1", v1::WORKER_ROLE_PREFILL));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Place().placement.prefill.key.id, "p1");
 }
 
@@ -142,7 +142,7 @@ class ManyWorkersTest : public ::testing::Test {
   void HearAll(size_t idle) {
     for (size_t i = 0; i < kWorkers; ++i) {
       v1::WorkerStatus status =
-          Status(absl::StrCat("w", i), i < kPrefills ? v1::WORKER_ROLE_PREFILL : v1::WORKER_ROLE_DECODE);
+          StatusOf(absl::StrCat("w", i), i < kPrefills ? v1::WORKER_ROLE_PREFILL : v1::WORKER_ROLE_DECODE);
       if (i >= kPrefills) status.set_handoff_address("there:1");
       if (i >= kPrefills && i != idle) status.mutable_load()->set_running_sequences(8);
       if (i > 0) status.mutable_load()->set_waiting_tokens(100'000);
@@ -168,7 +168,7 @@ class ManyWorkersTest : public ::testing::Test {
 TEST_F(ManyWorkersTest, APairThatWouldBeSoonerIsProvenAndThenUsed) {
   HearAll(kPrefills);
   table_.Advance(now_);
-  table_.OnAssets(now_, "f1", Assets("f1"));
+  table_.OnAssets(now_, "f1", AssetsNamed("f1"));
   while (ProbeAll() > 0) {
   }
   EXPECT_EQ(table_.ready_pairs(), kPrefills * PairSet::kPartners) << "of " << kPrefills * kPrefills;
@@ -187,7 +187,7 @@ TEST_F(ManyWorkersTest, ASequenceThatOnePairCanTakeIsNotRefused) {
   const auto hear_all = [&] {
     for (size_t i = 0; i < kWorkers; ++i) {
       v1::WorkerStatus status =
-          Status(absl::StrCat("w", i), i < kPrefills ? v1::WORKER_ROLE_PREFILL : v1::WORKER_ROLE_DECODE);
+          StatusOf(absl::StrCat("w", i), i < kPrefills ? v1::WORKER_ROLE_PREFILL : v1::WORKER_ROLE_DECODE);
       if (i >= kPrefills) status.set_handoff_address("there:1");
       status.mutable_capacity()->set_pages_total(i == 0 || i == large_ ? 50 : 10);
       table_.OnStatus(now_, i, status, [] { return nullptr; });
@@ -195,7 +195,7 @@ TEST_F(ManyWorkersTest, ASequenceThatOnePairCanTakeIsNotRefused) {
   };
   hear_all();
   table_.Advance(now_);
-  table_.OnAssets(now_, "f1", Assets("f1"));
+  table_.OnAssets(now_, "f1", AssetsNamed("f1"));
   while (ProbeAll() > 0) {
   }
   // The decode worker that is no partner of w0 becomes the large one.
@@ -223,11 +223,11 @@ TEST_F(ManyWorkersTest, ASequenceThatOnePairCanTakeIsNotRefused) {
 TEST_F(ManyWorkersTest, PartnersOfDrainingWorkersGetOthers) {
   HearAll(kPrefills);
   table_.Advance(now_);
-  table_.OnAssets(now_, "f1", Assets("f1"));
+  table_.OnAssets(now_, "f1", AssetsNamed("f1"));
   while (ProbeAll() > 0) {
   }
   for (size_t decode = kPrefills; decode + 1 < kWorkers; ++decode) {
-    v1::WorkerStatus draining = Status(absl::StrCat("w", decode), v1::WORKER_ROLE_DECODE);
+    v1::WorkerStatus draining = StatusOf(absl::StrCat("w", decode), v1::WORKER_ROLE_DECODE);
     draining.set_state(v1::WORKER_STATE_DRAINING);
     table_.OnStatus(now_, decode, draining, [] { return nullptr; });
   }
@@ -239,14 +239,14 @@ TEST_F(ManyWorkersTest, PartnersOfDrainingWorkersGetOthers) {
 TEST_F(ManyWorkersTest, ProbesStartAFewAtATime) {
   HearAll(kPrefills);
   table_.Advance(now_);
-  table_.OnAssets(now_, "f1", Assets("f1"));
+  table_.OnAssets(now_, "f1", AssetsNamed("f1"));
   EXPECT_EQ(table_.Advance(now_).probe.size(), PairSet::kMaxProbes);
   EXPECT_TRUE(table_.Advance(now_).probe.empty());
 }
 
 TEST_F(WorkerTableTest, AMigrationNeedsADecodeWorkerAndNothingElse) {
   BringUpPair();
-  v1::WorkerStatus other = Status("d2", v1::WORKER_ROLE_DECODE);
+  v1::WorkerStatus other = StatusOf("d2", v1::WORKER_ROLE_DECODE);
   other.set_handoff_address("there:1");
   Hear(2, other);
   PlacementQuery query{"m", "f1", "n1", 10, 20, {{"d1", 1}}, {}, 0, /*migrates=*/true};
@@ -269,10 +269,10 @@ TEST_F(WorkerTableTest, AMigrationNeedsADecodeWorkerAndNothingElse) {
 
 TEST_F(WorkerTableTest, ASlowPathIsAvoided) {
   BringUpPair();
-  v1::WorkerStatus status = Status("p1", v1::WORKER_ROLE_PREFILL);
+  v1::WorkerStatus status = StatusOf("p1", v1::WORKER_ROLE_PREFILL);
   status.mutable_capacity()->set_kv_token_bytes(1 << 20);
   Hear(0, status);
-  Hear(2, Status("d2", v1::WORKER_ROLE_DECODE));
+  Hear(2, StatusOf("d2", v1::WORKER_ROLE_DECODE));
   ProbeAll(absl::OkStatus());
   const auto handed_over = [&](const std::string& decode, double seconds) {
     v1::HandedOver measured;
@@ -289,8 +289,8 @@ TEST_F(WorkerTableTest, ASlowPathIsAvoided) {
   for (int i = 0; i < 4; ++i) {
     now_ += absl::Seconds(1);
     Hear(0, status);
-    Hear(1, Status("d1", v1::WORKER_ROLE_DECODE));
-    Hear(2, Status("d2", v1::WORKER_ROLE_DECODE));
+    Hear(1, StatusOf("d1", v1::WORKER_ROLE_DECODE));
+    Hear(2, StatusOf("d2", v1::WORKER_ROLE_DECODE));
     EXPECT_EQ(Place().placement.decode.key.id, "d1");
   }
 }

@@ -48,28 +48,28 @@ TEST_F(WorkerTableTest, TwoWorkersOfOneIdAreReportedOncePerStart) {
     }
     return details;
   };
-  Hear(0, Status("w", v1::WORKER_ROLE_PREFILL));
-  Hear(1, Status("other", v1::WORKER_ROLE_DECODE));
+  Hear(0, StatusOf("w", v1::WORKER_ROLE_PREFILL));
+  Hear(1, StatusOf("other", v1::WORKER_ROLE_DECODE));
   EXPECT_TRUE(reports(Advance()).empty());
-  Hear(2, Status("w", v1::WORKER_ROLE_DECODE, 2));
+  Hear(2, StatusOf("w", v1::WORKER_ROLE_DECODE, 2));
   const std::vector<std::string> first = reports(Advance());
   ASSERT_EQ(first.size(), 1u);
   EXPECT_NE(first[0].find("a:1"), std::string::npos) << first[0];
   EXPECT_NE(first[0].find("c:3"), std::string::npos) << first[0];
-  Hear(0, Status("w", v1::WORKER_ROLE_PREFILL));
-  Hear(2, Status("w", v1::WORKER_ROLE_DECODE, 2));
+  Hear(0, StatusOf("w", v1::WORKER_ROLE_PREFILL));
+  Hear(2, StatusOf("w", v1::WORKER_ROLE_DECODE, 2));
   EXPECT_TRUE(reports(Advance()).empty()) << "said already";
-  Hear(2, Status("w", v1::WORKER_ROLE_DECODE, 3));
+  Hear(2, StatusOf("w", v1::WORKER_ROLE_DECODE, 3));
   EXPECT_EQ(reports(Advance()).size(), 1u) << "a new start";
   Advance(2 * kPeerTimeout);
-  Hear(2, Status("w", v1::WORKER_ROLE_DECODE, 3));
+  Hear(2, StatusOf("w", v1::WORKER_ROLE_DECODE, 3));
   EXPECT_TRUE(reports(Advance()).empty()) << "the other is lost";
 }
 
 TEST_F(WorkerTableTest, ASilentWorkerIsLostAndItsPairProbedAnewWhenItIsHeardAgain) {
   BringUpPair();
   now_ += kPeerTimeout / 2;
-  Hear(1, Status("d1", v1::WORKER_ROLE_DECODE));
+  Hear(1, StatusOf("d1", v1::WORKER_ROLE_DECODE));
   const WorkerTable::Effects effects = Advance(kPeerTimeout / 2 + absl::Milliseconds(1));
   ASSERT_EQ(effects.lost.size(), 1u);
   EXPECT_EQ(effects.lost[0].key.id, "p1");
@@ -78,7 +78,7 @@ TEST_F(WorkerTableTest, ASilentWorkerIsLostAndItsPairProbedAnewWhenItIsHeardAgai
   EXPECT_EQ(Place().kind, PlacementResult::Kind::kNoneLive);
   EXPECT_TRUE(Advance().lost.empty()) << "lost once";
 
-  Hear(0, Status("p1", v1::WORKER_ROLE_PREFILL));
+  Hear(0, StatusOf("p1", v1::WORKER_ROLE_PREFILL));
   EXPECT_FALSE(table_.ready());
   EXPECT_EQ(ProbeAll(absl::OkStatus()), 1);
   EXPECT_TRUE(table_.ready());
@@ -90,15 +90,15 @@ TEST_F(WorkerTableTest, ABrokenStreamIsNotYetALoss) {
   EXPECT_TRUE(Advance().lost.empty());
   EXPECT_EQ(StateOf(1), "connecting");
   EXPECT_EQ(Place().kind, PlacementResult::Kind::kNoneReady) << "nothing new is sent there";
-  Hear(1, Status("d1", v1::WORKER_ROLE_DECODE));
+  Hear(1, StatusOf("d1", v1::WORKER_ROLE_DECODE));
   EXPECT_EQ(Place().kind, PlacementResult::Kind::kPlaced) << "the same process: no new probe";
 }
 
 TEST_F(WorkerTableTest, ARestartedWorkerIsANewOneAndTouchesNobodyElse) {
   BringUpPair();
-  Hear(2, Status("d2", v1::WORKER_ROLE_DECODE));
+  Hear(2, StatusOf("d2", v1::WORKER_ROLE_DECODE));
   EXPECT_EQ(ProbeAll(absl::OkStatus()), 1);
-  Hear(1, Status("d1", v1::WORKER_ROLE_DECODE, /*epoch=*/2));
+  Hear(1, StatusOf("d1", v1::WORKER_ROLE_DECODE, /*epoch=*/2));
   const WorkerTable::Effects effects = Advance();
   ASSERT_EQ(effects.lost.size(), 1u);
   EXPECT_EQ(effects.lost[0].key, (WorkerKey{"d1", 1}));
@@ -109,7 +109,7 @@ TEST_F(WorkerTableTest, ARestartedWorkerIsANewOneAndTouchesNobodyElse) {
 
 TEST_F(WorkerTableTest, ADrainingWorkerGetsNothingNew) {
   BringUpPair();
-  v1::WorkerStatus draining = Status("d1", v1::WORKER_ROLE_DECODE);
+  v1::WorkerStatus draining = StatusOf("d1", v1::WORKER_ROLE_DECODE);
   draining.set_state(v1::WORKER_STATE_DRAINING);
   Hear(1, draining);
   EXPECT_EQ(StateOf(1), "draining");
@@ -118,7 +118,7 @@ TEST_F(WorkerTableTest, ADrainingWorkerGetsNothingNew) {
 }
 
 TEST_F(WorkerTableTest, AssetsThatCannotBeHadAreTriedAgain) {
-  Hear(0, Status("d1", v1::WORKER_ROLE_BOTH));
+  Hear(0, StatusOf("d1", v1::WORKER_ROLE_BOTH));
   EXPECT_EQ(Advance().fetch.size(), 1u);
   table_.OnAssets(now_, "f1", absl::DataLossError("wrong fingerprint"));
   EXPECT_TRUE(Advance().fetch.empty());
@@ -127,15 +127,15 @@ TEST_F(WorkerTableTest, AssetsThatCannotBeHadAreTriedAgain) {
 }
 
 TEST_F(WorkerTableTest, ReportsThatMakeNoSenseAreShownNotUsed) {
-  v1::WorkerStatus status = Status("p1", v1::WORKER_ROLE_PREFILL);
+  v1::WorkerStatus status = StatusOf("p1", v1::WORKER_ROLE_PREFILL);
   status.set_protocol(99);
   Hear(0, status);
   EXPECT_EQ(StateOf(0), "connecting");
-  status = Status("", v1::WORKER_ROLE_PREFILL);
+  status = StatusOf("", v1::WORKER_ROLE_PREFILL);
   Hear(1, status);
-  status = Status("x", v1::WORKER_ROLE_UNSPECIFIED);
+  status = StatusOf("x", v1::WORKER_ROLE_UNSPECIFIED);
   Hear(2, status);
-  status = Status("y", v1::WORKER_ROLE_DECODE);
+  status = StatusOf("y", v1::WORKER_ROLE_DECODE);
   status.mutable_capacity()->set_page_tokens(0);
   Hear(3, status);
   v1::GetStatusResponse response;
@@ -155,7 +155,7 @@ TEST_F(WorkerTableTest, ModelsAreFoundByNameOrAlone) {
   EXPECT_EQ(only.limits.max_sequence_tokens, 1000u);
   EXPECT_TRUE(Fails(table_.FindModel("x"), absl::StatusCode::kNotFound, "x; served are m"));
 
-  v1::WorkerStatus other = Status("d9", v1::WORKER_ROLE_BOTH);
+  v1::WorkerStatus other = StatusOf("d9", v1::WORKER_ROLE_BOTH);
   other.mutable_model()->set_name("second");
   Hear(2, other);
   ProbeAll(absl::OkStatus());
@@ -170,7 +170,7 @@ TEST_F(WorkerTableTest, ModelsAreFoundByNameOrAlone) {
 
 TEST_F(WorkerTableTest, AModelWhoseWorkersAreAllLostIsUnavailableNotUnknown) {
   BringUpPair();
-  v1::WorkerStatus other = Status("d9", v1::WORKER_ROLE_BOTH);
+  v1::WorkerStatus other = StatusOf("d9", v1::WORKER_ROLE_BOTH);
   other.mutable_model()->set_name("second");
   now_ += kPeerTimeout;
   Hear(2, other);
