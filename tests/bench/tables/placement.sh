@@ -16,7 +16,7 @@ trace=${BATON_SHARED:-}/traces/mooncake_conversation.jsonl
 measure() {
   local key=$* number
   local replay=(--model "$root/models/demo-chat" --device replay --replay-step 5ms --replay-prefill-speed 3000
-    --page-tokens 8 --prefix-cache "$2")
+    --page-tokens 8 --kv-memory 256MiB --prefix-cache "$2")
   for number in 1 2 3 4; do worker prefill "$number" "${replay[@]}"; done
   for number in 5 6 7 8; do worker "$1" "$number" "${replay[@]}"; done
   router --placement "$3"
