@@ -115,7 +115,7 @@ class Lexer {
     Advance(sign == '-' || sign == '+' ? 3 : 2);
     if (opener == '#') return SkipComment(line);
     Add(opener == '%' ? TokenKind::kBlockBegin : TokenKind::kVariableBegin, {});
-    return LexTag(opener == '%');
+    return LexTag(opener == '%', line);
   }
 
   // Returns the length of "{% name %}" at pos_, including the whitespace that the end of the tag strips. Returns
@@ -129,7 +129,7 @@ class Lexer {
     if (!ahead.At(name)) return std::nullopt;
     ahead.Advance(name.size());
     ahead.SkipSpace();
-    if (!trims_newline && ahead.At("+%}")) return std::nullopt;
+    if (!trims_newline && ahead.At("+%}")) return std::nullopt;  // Jinja takes "+%}" after endraw, not after raw
     if (!ahead.SkipTagEnd("%}", trims_newline)) return std::nullopt;
     return ahead.pos_ - pos_;
   }
@@ -171,12 +171,13 @@ class Lexer {
     return absl::OkStatus();
   }
 
-  // Lexes up to the end of a {% %} or {{ }}. Within brackets, "}}" and "%}" do not end the tag.
-  absl::Status LexTag(bool is_block) {
+  // Lexes up to the end of a {% %} or {{ }} that began on `line`. Within brackets, "}}" and "%}" do not end the tag.
+  absl::Status LexTag(bool is_block, int line) {
     std::string brackets;  // the expected closing brackets, innermost last
     while (true) {
       SkipSpace();
-      if (pos_ == source_.size()) return SyntaxError(line_, "unexpected end of template");
+      if (pos_ == source_.size())
+        return SyntaxError(line, Concat("expected \"", is_block ? "%}" : "}}", "\", got the end of the template"));
       if (brackets.empty() && AtTagEnd(is_block)) {
         Add(is_block ? TokenKind::kBlockEnd : TokenKind::kVariableEnd, {});
         SkipTagEnd(is_block ? "%}" : "}}", /*trims_newline=*/is_block);
@@ -225,7 +226,7 @@ class Lexer {
   }
 
   // Returns the end of the digits at `at`, which may have single underscores between them.
-  size_t SkipDigits(size_t at) const {
+  size_t EndOfDigits(size_t at) const {
     while (at < source_.size() && IsAsciiDigit(source_[at])) {
       ++at;
       if (at + 1 < source_.size() && source_[at] == '_' && IsAsciiDigit(source_[at + 1])) ++at;
@@ -234,19 +235,19 @@ class Lexer {
   }
 
   absl::Status LexNumber() {
-    size_t end = SkipDigits(pos_);
+    size_t end = EndOfDigits(pos_);
     bool is_float = false;
     // In x.0.1 the digits after a dot are an index, not a float.
     const bool after_dot = pos_ > 0 && source_[pos_ - 1] == '.';
     if (!after_dot) {
       if (end + 1 < source_.size() && source_[end] == '.' && IsAsciiDigit(source_[end + 1])) {
-        end = SkipDigits(end + 1);
+        end = EndOfDigits(end + 1);
         is_float = true;
       }
       if (end < source_.size() && (source_[end] == 'e' || source_[end] == 'E')) {
         size_t exponent = end + 1;
         if (exponent < source_.size() && (source_[exponent] == '+' || source_[exponent] == '-')) ++exponent;
-        if (const size_t exponent_end = SkipDigits(exponent); exponent_end > exponent) {
+        if (const size_t exponent_end = EndOfDigits(exponent); exponent_end > exponent) {
           end = exponent_end;
           is_float = true;
         }
@@ -256,8 +257,10 @@ class Lexer {
     Token token{.kind = is_float ? TokenKind::kFloat : TokenKind::kInteger, .line = line_, .text = digits};
     const bool valid = is_float ? absl::SimpleAtod(digits, &token.number) : absl::SimpleAtoi(digits, &token.integer);
     const bool leading_zero = !is_float && digits.size() > 1 && digits[0] == '0';
-    if (!valid || leading_zero || (end < source_.size() && IsNamePart(source_[end]))) {
-      return SyntaxError(line_, Concat("expected a decimal number of at most 64 bits at '", digits, "'"));
+    if (leading_zero) return SyntaxError(line_, Concat("number ", digits, ": expected no leading zero"));
+    if (!valid) return SyntaxError(line_, Concat("number ", digits, ": expected at most 64 bits"));
+    if (end < source_.size() && IsNamePart(source_[end])) {
+      return SyntaxError(line_, Concat("number ", digits, ": expected no letter behind it"));
     }
     tokens_.push_back(std::move(token));
     Advance(end - pos_);

@@ -29,7 +29,7 @@ enum class TokenKind {
 struct Token {
   TokenKind kind = TokenKind::kEnd;
   int line = 1;
-  std::string text;  // the name, the operator, the text, or the unescaped string
+  std::string text;  // the name, the operator, the text, the unescaped string, or the digits of a number
   int64_t integer = 0;
   double number = 0;
 };
