@@ -72,7 +72,7 @@ struct PlacementNeed {
   uint32_t total_tokens = 0;   // prompt and max_tokens
 };
 
-// Of the prompt. The last token is always computed.
+// Returns the tokens of the prompt that the worker lacks, and the last token, which is always computed.
 uint32_t TokensToCompute(const WorkerView& prefill, const PlacementNeed& need);
 
 // A grant of the decode worker covers the prompt and one page to grow into.

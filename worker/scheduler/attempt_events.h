@@ -16,11 +16,11 @@
 
 namespace baton {
 
-// Of a prompt that was computed here.
+// The figures of a prompt that this worker has computed.
 struct PromptFigures {
   absl::Duration queued;   // submission to first step
   absl::Duration prefill;  // first step to first token
-  int cached_tokens = 0;   // in pages that were here already
+  int cached_tokens = 0;   // in pages that this worker had
 };
 
 class AttemptEvents {
