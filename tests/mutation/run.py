@@ -108,10 +108,14 @@ def limited(command):
 
 
 class Build:
-    """What the release build knows of compiling and linking."""
+    """The release build with its test programs up to date: the objects of tests, and how to compile and link."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, targets):
         self.folder = folder
+        command = ["ninja", "-C", str(folder), *targets]
+        if run(command, folder) != 0:
+            run(command, folder, quiet=False)
+            sys.exit("The test programs cannot be built")
         self.commands = json.loads((folder / "compile_commands.json").read_text())
 
     def sources(self, library):
@@ -143,11 +147,6 @@ class Build:
         archive = next(word for word in words if word.endswith(f"/lib{library}.a"))
         at = words.index(archive)
         return words[:at], [*(word for word in words[at:] if word != archive), "-Wl,--strip-debug"]
-
-    def build(self, targets):
-        if run(["ninja", "-C", str(self.folder), *targets], self.folder) != 0:
-            run(["ninja", "-C", str(self.folder), *targets], self.folder, quiet=False)
-            sys.exit("The test programs cannot be built")
 
 
 class Library:
@@ -266,7 +265,7 @@ class Bench:
                 sys.exit(f"{program.target} cannot be linked with the single sources of {self.library.name}")
             start = time.monotonic()
             if self.run_cases(executable, program.cases, 600) != 0:
-                sys.exit(f"{program.target} --gtest_filter={program.cases} fails without a mutant")
+                sys.exit(f"{executable} --gtest_filter={program.cases} fails without a mutant")
             timeouts.append(5 * (time.monotonic() - start) + 5)
         return timeouts
 
@@ -302,13 +301,9 @@ class Workshop:
         self.folder = build.folder.parent / "mutation"
         self.libraries = {}
         self.benches = {}
-        self.built = False
 
     def bench(self, mutant):
         suite = next(suite for suite in SUITES if mutant.file in suite.sources)
-        if not self.built:
-            self.build.build({program.target for suite in SUITES for program in suite.programs})
-            self.built = True
         if suite.library not in self.libraries:
             self.libraries[suite.library] = Library(suite.library, self.build, self.folder / suite.library, self.jobs)
         if suite not in self.benches:
@@ -415,7 +410,7 @@ def main():
         print("\n".join(f"{m.line}: {m.key()}" for m in candidates[:limit]))
         return 0
 
-    build = Build((ROOT / arguments.build).resolve())
+    build = Build((ROOT / arguments.build).resolve(), {p.target for suite in SUITES for p in suite.programs})
     outcomes = Workshop(build, arguments.jobs).test_in_order(candidates, limit)
     noticed = counted = 0
     for file in chosen:

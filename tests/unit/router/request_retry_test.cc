@@ -78,6 +78,14 @@ TEST_F(RequestMachineTest, ThePrefillWorkersDeathAfterTheHandoffDoesNotMatter) {
   EXPECT_EQ(Count<action::Finish>(), 1);
 }
 
+TEST_F(RequestMachineTest, ATokenOfTheDecodeWorkerSaysThatItHasTheSequence) {
+  BeginAccepted();
+  Prefill(1, FirstToken(0, 0));
+  Decode(1, Tokens(1, {1}));
+  PrefillEnds(1, absl::UnavailableError("gone"));
+  EXPECT_EQ(Count<action::AttemptEnded>(), 0);
+}
+
 TEST_F(RequestMachineTest, ThePrefillWorkersDeathWithAnUnknownFirstTokenIsALoss) {
   BeginAccepted();
   Decode(1, Started());

@@ -110,6 +110,26 @@ TEST_F(SchedulerMigrationTest, SaysWhyASequenceStays) {
   EXPECT_THAT(world_.sender.calls, ElementsAre("reserve 8")) << "one handoff was begun";
 }
 
+// While the sequence rests, one step computes the tokens outside of the pages that are handed over.
+TEST_F(SchedulerMigrationTest, MoreTokensOutsideOfThePagesThanAStepTakesEndTheMigration) {
+  Migrate();
+  constexpr int kTokenBudget = 16;
+  for (int outside = 1; outside < kTokenBudget; ++outside) world_.Tick();
+  handoff().on_granted();
+  world_.Tick();
+  EXPECT_EQ(world_.sender.calls.back(), "flush");
+  world_.scheduler->CancelMigration({.from = World::Key(1), .to = World::Key(1, 2), .target = {}});
+
+  const MigrationOrder again = {.from = World::Key(1), .to = World::Key(1, 3), .target = {}};
+  const auto told_again = world_.Migrate(again);  // one more page is full: 1 token is outside
+  for (int outside = 1; outside < kTokenBudget + 1; ++outside) world_.Tick();
+  world_.sender.of(again.to).on_granted();
+  world_.Tick();
+  EXPECT_EQ(world_.sender.calls.back(), "abort");
+  EXPECT_EQ(told_again->last(), "failed revoked");
+  EXPECT_THAT(told_again->why, HasSubstr("17 tokens have come"));
+}
+
 TEST_F(SchedulerMigrationTest, ADrainingWorkerAsksOnceForTheMigrationOfASequenceThatFillsAPage) {
   const auto small = world_.RunLocally(world_.MakeAttempt(2, 2, 100, 20));
   world_.Tick();
