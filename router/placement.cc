@@ -16,8 +16,9 @@ constexpr double kAssumedPrefillTokensPerSecond = 1000;
 constexpr double kNoBatchSlotSeconds = 5;
 constexpr double kNoPagesSeconds = 5;
 
-// From Commit to Committed, until the path has measured it.
-constexpr double kAssumedCommitSeconds = 0.002;
+// Reserve and Commit travel between the workers: of no weight but against a prompt that is mostly cached, which is
+// soonest computed where it is decoded. Real differences between paths are smaller than the noise.
+constexpr double kHandoffSeconds = 0.002;
 
 // A handoff of fewer bytes says nothing of the path's bandwidth.
 constexpr uint64_t kMeasurableBytes = 64 << 10;
@@ -35,13 +36,13 @@ double HandoffSeconds(const PairView& pair, const PlacementNeed& need, double co
   const double speed = pair.path.bytes_per_second > 0 ? pair.path.bytes_per_second : assumed.path_bytes_per_second;
   const uint64_t tokens = need.prompt_tokens - std::min(need.prompt_tokens, pair.decode.cached_tokens);
   const double transfer = speed > 0 ? static_cast<double>(tokens * pair.prefill.kv_token_bytes) / speed : 0;
-  const double commit = pair.path.commit_seconds > 0 ? pair.path.commit_seconds : kAssumedCommitSeconds;
-  return std::max(0.0, transfer - compute_seconds) + commit;
+  return std::max(0.0, transfer - compute_seconds) + kHandoffSeconds;
 }
 
+// In proportion to the sequences, so that no small difference between two steps draws all requests to one worker.
 double DecodeSeconds(const WorkerView& decode, const PlacementNeed& need, const AssumedSpeed& assumed) {
   const double fullness = static_cast<double>(decode.running_sequences) / std::max(decode.max_sequences, 1u);
-  double seconds = (decode.step_seconds > 0 ? decode.step_seconds : assumed.step_seconds) * (1 + fullness);
+  double seconds = (decode.step_seconds > 0 ? decode.step_seconds : assumed.step_seconds) * fullness;
   if (decode.running_sequences >= decode.max_sequences) seconds += kNoBatchSlotSeconds;
   if (decode.pages_free < PagesToStart(decode, need.prompt_tokens)) seconds += kNoPagesSeconds;
   return seconds;
@@ -80,13 +81,14 @@ class Best {
 }  // namespace
 
 void NoteHandoff(PathView& path, uint64_t bytes, double transfer_seconds, double exposed_seconds) {
-  const auto note = [](double& mean, double sample) { mean = mean > 0 ? mean + kLatest * (sample - mean) : sample; };
-  if (transfer_seconds <= 0 || exposed_seconds <= 0) return;
+  if (bytes < kMeasurableBytes || transfer_seconds <= 0) return;
   const double speed = static_cast<double>(bytes) / transfer_seconds;
-  const bool is_measurable = bytes >= kMeasurableBytes;
-  if (is_measurable && 2 * exposed_seconds >= transfer_seconds) return note(path.bytes_per_second, speed);
-  note(path.commit_seconds, exposed_seconds);
-  if (is_measurable && path.bytes_per_second > 0) path.bytes_per_second = std::max(path.bytes_per_second, speed);
+  double& mean = path.bytes_per_second;
+  if (2 * exposed_seconds >= transfer_seconds) {
+    mean = mean > 0 ? mean + kLatest * (speed - mean) : speed;
+  } else if (mean > 0) {
+    mean = std::max(mean, speed);
+  }
 }
 
 uint32_t PagesToStart(const WorkerView& decode, uint32_t prompt_tokens) {

@@ -4,8 +4,8 @@
 // The estimate of a pair is the time until the sequence decodes:
 //
 //   what waits at the prefill worker and what the prefill worker lacks of the prompt, over the speed it has measured
-//   + the part of the KV transfer that outlasts the computation, over the measured speed of the path, and Commit
-//   + a step of the decode worker, longer the fuller its batch, and a penalty if it has no batch slot or no pages
+//   + the part of the KV transfer that outlasts the computation, over the measured bandwidth of the path
+//   + the decode worker's step times the share of its batch slots in use, and penalties for no batch slot and no pages
 //
 // The least estimate wins. Equals are told apart by running sequences, then by what the decode worker has cached, then
 // in turn.
@@ -48,14 +48,12 @@ struct WorkerView {
   uint32_t cached_tokens = 0;  // of the prompt in question, as far as is known
 };
 
-// Means over recent handoffs between two workers. If most of a transfer came after the computation, the handoff
-// measures the path's bandwidth. Else the transfer waited for the computation: the handoff measures what Commit takes,
-// and that the bandwidth is at least bytes over time.
+// The figures of recent handoffs between two workers.
 struct PathView {
   double bytes_per_second = 0;  // 0: not measured yet
-  double commit_seconds = 0;    // from Commit to Committed; 0: not measured yet
 };
-// `exposed_seconds`: the part of the transfer after the computation, Commit included.
+// If most of a transfer came after the computation (`exposed_seconds`), the handoff measures the bandwidth. Else the
+// transfer waited for the computation: the bandwidth is at least bytes over time.
 void NoteHandoff(PathView& path, uint64_t bytes, double transfer_seconds, double exposed_seconds);
 
 // A ready pair. When the decode worker prefills locally both views are of the same worker.

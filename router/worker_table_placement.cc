@@ -31,10 +31,10 @@ WorkerView WorkerTable::View(const Worker& worker, const PlacementQuery& query) 
   view.avoided = std::ranges::find(query.avoid, worker.ref->key) != query.avoid.end();
   view.waiting_tokens = load.waiting_tokens();
   view.prefill_tokens_per_second = load.prefill_tokens_per_second();
+  view.step_seconds = load.step_seconds();
   // On a decode worker, waiting requests are sequences whose KV is on the way.
-  const uint32_t busy = load.running_sequences() + load.waiting_requests();
-  view.step_seconds = busy > 0 ? load.step_seconds() : 0;  // the steps of an idle worker were long ago
-  view.running_sequences = busy + static_cast<uint32_t>(worker.sent.size());
+  view.running_sequences =
+      load.running_sequences() + load.waiting_requests() + static_cast<uint32_t>(worker.sent.size());
   view.max_sequences = capacity.max_sequences();
   view.pages_total = capacity.pages_total();
   view.page_tokens = std::max(capacity.page_tokens(), 1u);

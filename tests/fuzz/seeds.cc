@@ -107,8 +107,9 @@ std::vector<std::string> Conversations() {
 std::vector<std::string> HandoffMessages() {
   using namespace handoff;
   constexpr AttemptKey kKey{.request = {0x0102030405060708, 9}, .attempt = 3};
-  Hello hello{.worker_id = "w", .epoch = 77, .numerics_id = "n", .dtype = {}};
-  SetLayout({.layers = 3, .kv_heads = 2, .head_dim = 64, .page_tokens = 16, .dtype = KvType::kBF16}, 1000, &hello);
+  const KvLayout layout(3, {.kv_heads = 2, .head_dim = 64, .page_tokens = 16, .dtype = KvType::kBF16});
+  const Hello hello{
+      .worker_id = "w", .epoch = 77, .numerics_id = "n", .layout = layout.ToString(), .pages_total = 1000};
   std::vector<std::string> bytes = {Encode(hello), Encode(Welcome{"no", hello})};
   for (const Message& message : std::vector<Message>{
            Reserve{kKey, 33, {{1, 2}, {3}}}, Queued{kKey}, Granted{kKey, {PageId{7}, PageId{0}}, {0, 1}},

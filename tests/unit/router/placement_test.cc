@@ -194,8 +194,8 @@ std::vector<PairView> PairsWithPaths() {
 
 TEST(PlacementTest, ASlowPathCountsByTheBytesThatOutlastTheComputation) {
   std::vector<PairView> pairs = PairsWithPaths();
-  pairs[0].path = {.bytes_per_second = 1e9, .commit_seconds = 0.001};  // 0.1 s: as long as the computation
-  pairs[1].path = {.bytes_per_second = 1e8, .commit_seconds = 0.001};  // 1 s
+  pairs[0].path = {.bytes_per_second = 1e9};  // 0.1 s: as long as the computation
+  pairs[1].path = {.bytes_per_second = 1e8};  // 1 s
   EXPECT_EQ(ChoosePair({}, pairs, kNeed, 1), 0u);
   pairs[0].prefill.waiting_tokens = 850;
   EXPECT_EQ(ChoosePair({}, pairs, kNeed, 1), 0u) << "0.9 s outlast the computation, the queue takes 0.85 s";
@@ -224,16 +224,16 @@ TEST(PlacementTest, APathThatHasMeasuredNothingIsTakenForAsFastAsTheOthers) {
   EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 2u);
 }
 
-TEST(PlacementTest, AHandoffMeasuresThePathOrCommit) {
+TEST(PlacementTest, AHandoffThatDoesNotWaitForTheComputationMeasuresThePath) {
   PathView path;
   NoteHandoff(path, 1 << 20, 10, 0.001);
   EXPECT_EQ(path.bytes_per_second, 0) << "the transfer waited for the computation";
-  EXPECT_DOUBLE_EQ(path.commit_seconds, 0.001);
   NoteHandoff(path, 1 << 20, 0.1, 0.09);
   EXPECT_DOUBLE_EQ(path.bytes_per_second, 10485760);
-  EXPECT_DOUBLE_EQ(path.commit_seconds, 0.001) << "the rest of the transfer is in what is left";
   NoteHandoff(path, 100, 0.1, 0.1);
   EXPECT_DOUBLE_EQ(path.bytes_per_second, 10485760) << "few bytes say nothing";
+  NoteHandoff(path, 1 << 20, 10, 0.001);
+  EXPECT_DOUBLE_EQ(path.bytes_per_second, 10485760) << "the path may be faster than this transfer";
   NoteHandoff(path, 1 << 20, 0.01, 0.001);
   EXPECT_DOUBLE_EQ(path.bytes_per_second, 104857600) << "the path is at least this fast";
   for (int i = 0; i < 200; ++i) NoteHandoff(path, 1 << 20, 1, 0.9);
@@ -249,13 +249,13 @@ TEST(PlacementTest, AStepThatIsNotMeasuredIsTakenForTheShortest) {
   EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u);
 }
 
-TEST(PlacementTest, ALongStepOrAFullBatchCountsAgainstADecodeWorker) {
+TEST(PlacementTest, SequencesSpreadInProportionToTheSpeedOfSteps) {
   std::vector<PairView> pairs = {Pair(), Pair()};
-  pairs[0].decode.step_seconds = 0.030;
+  pairs[0].decode.step_seconds = 0.010;
   pairs[1].decode.step_seconds = 0.020;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u);
-  pairs[1].decode.running_sequences = 5;  // of 8
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u);
+  for (int i = 0; i < 6; ++i) ++pairs[*ChoosePair({}, pairs, kNeed, 0)].decode.running_sequences;
+  EXPECT_EQ(pairs[0].decode.running_sequences, 4u);
+  EXPECT_EQ(pairs[1].decode.running_sequences, 2u);
 }
 
 TEST(PlacementTest, AMigrationNeedsADecodeWorkerWithRoom) {
