@@ -8,6 +8,7 @@
 
 #include "engine/formats/gguf.h"
 #include "engine/formats/gguf_convert.h"
+#include "engine/kv/layout.h"
 #include "kvtransfer/wire/codec.h"
 #include "tests/gguf_builder.h"
 #include "tests/safetensors_writer.h"
