@@ -36,11 +36,12 @@ absl::Status RunPerplexity(const PerplexityFlags& flags, const Console& console)
         {"weight_bytes", measured.weight_bytes}, {"kv_bytes_per_token", measured.kv_bytes_per_token}};
     *console.out << json.dump() << std::endl;
   } else {
-    *console.out << absl::StrFormat(
-                        "perplexity %.4f over %d tokens in %d chunks; %.2f MB of weights, %d bytes of KV per token\n",
-                        measured.perplexity, measured.scored_tokens, measured.chunks,
-                        static_cast<double>(measured.weight_bytes) / 1e6, measured.kv_bytes_per_token)
-                 << std::flush;
+    *console.out
+        << absl::StrFormat(
+               "perplexity %.4f over %d scored tokens in %d chunks; %.2f MB of weights, %d bytes of KV per token\n",
+               measured.perplexity, measured.scored_tokens, measured.chunks,
+               static_cast<double>(measured.weight_bytes) / 1e6, measured.kv_bytes_per_token)
+        << std::flush;
   }
   return absl::OkStatus();
 }
@@ -51,7 +52,7 @@ Command PerplexityCommand(CLI::App& command, const Console& console) {
   const auto flags = std::make_shared<PerplexityFlags>();
   PerplexityOptions& options = flags->options;
   command.footer(
-      "The text is cut into chunks, each of which runs alone.\n"
+      "The text is cut into chunks of equal length, and each chunk runs alone. A shorter rest is ignored.\n"
       "The second half of each chunk is scored, as by llama.cpp's tool.");
   command.add_option("--model", options.model, "model, in a form that workers take")->required();
   command.add_option("--text", flags->text, "file with the text")->required();

@@ -17,21 +17,21 @@
 namespace baton {
 
 struct TraceRequest {
-  absl::Duration arrival;  // after the first request
+  absl::Duration arrival;  // time since the first request
   int input_tokens = 0;
   int output_tokens = 0;
-  std::vector<uint64_t> blocks;
+  std::vector<uint64_t> blocks;  // an id for every block_tokens tokens of the prompt; equal ids are equal text
 };
 
 struct Trace {
   int block_tokens = 0;
-  std::vector<TraceRequest> requests;  // by arrival
+  std::vector<TraceRequest> requests;  // sorted by arrival
 };
 
 struct TraceOptions {
   int max_requests = 100;
   double length_scale = 1;  // factor for all numbers of tokens
-  double speed = 1;         // factor for the speed of arrivals
+  double speed = 1;         // 2 replays the trace in half the time
 };
 
 // INVALID_ARGUMENT names the line, the field and what was expected.

@@ -38,7 +38,7 @@ struct LoadReport {
   double requests_per_second = 0;       // completed requests
   double output_tokens_per_second = 0;  // of completed requests
   uint64_t prompt_tokens = 0;           // of completed requests
-  uint64_t cached_tokens = 0;           // of prompt_tokens
+  uint64_t cached_tokens = 0;           // those of prompt_tokens that no worker had to compute
   LatencySummary ttft;
   LatencySummary tpot;  // per request with at least two tokens: the mean gap after the first
   // Gaps between consecutive tokens, of all requests together. A message of n tokens that comes g after the message

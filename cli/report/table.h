@@ -11,7 +11,7 @@ class Table {
  public:
   explicit Table(std::vector<std::string> header);
 
-  // Adds a row with as many cells as the header has. An empty cell shows as "-".
+  // Adds a row. Missing cells and empty cells show as "-"; cells beyond the header are dropped.
   void AddRow(std::vector<std::string> cells);
 
   // Aligns columns of numbers, such as "12", "3.45" and "-", to the right.

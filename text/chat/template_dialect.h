@@ -22,11 +22,13 @@ struct TemplateDialect {
   bool arguments_as_text = false;                                // tool call arguments are JSON text, not an object
   std::map<std::string, ContentForm, std::less<>> content = {};  // by role
 
-  // For a role that FindDialect did not try: the user's form if the user's content cannot be a string, otherwise kText.
+  // Returns the form for `role`. For a role that FindDialect did not try, returns the form of the role `user` if that
+  // form takes no string, otherwise kText.
   ContentForm ContentOf(std::string_view role) const;
 };
 
-// Renders up to 20 small conversations.
+// Finds out by rendering up to 20 small conversations. If a limit of rendering is exceeded, returns the default
+// dialect.
 TemplateDialect FindDialect(const ChatTemplate& source);
 
 }  // namespace baton
