@@ -102,7 +102,9 @@ check_all_formats() {
   mapfile -t files <<<"$listing"
   [[ -e ${files[0]} ]] || die "no C++ files were found in $PWD."
   check_format "${files[@]}"
-  ! grep --files-without-match SPDX-License-Identifier "${files[@]}" || die "the files above have no licence line."
+  local unlicensed
+  unlicensed=$(grep --files-without-match SPDX-License-Identifier "${files[@]}") || true
+  [[ -z $unlicensed ]] || die "no line SPDX-License-Identifier in:" "$unlicensed"
 }
 
 # An installation works by itself: programs start; protocol files, the demo model and the licences are there.
