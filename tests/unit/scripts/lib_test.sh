@@ -46,7 +46,11 @@ expect fails "a command that fails" step log what false
 grep -q 'error: the reason' <(step log what dies 2>&1) || { echo "a step that fails does not show its log"; failed=1; }
 
 # Installation.
-as_root() { [[ $* != *"$refused"* ]]; }
+# Takes what it is sent, as tee does: else the sender may die of SIGPIPE.
+as_root() {
+  if [[ $1 == tee ]]; then cat >/dev/null; fi
+  [[ $* != *"$refused"* ]]
+}
 refused="apt-get update" expect fails "an installation whose package lists cannot be had" step log what install_as_root x
 refused="apt-get install" expect fails "an installation that fails" step log what install_as_root x
 refused=nothing expect passes "an installation" step log what install_as_root x
