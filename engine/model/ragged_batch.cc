@@ -88,6 +88,7 @@ void Append(const SequenceInput& input, const KvLayout& layout, RaggedBatch& row
 
 std::vector<GroupRows> RaggedBatch::ForBackend(const KvLayout& layout) const {
   std::vector<GroupRows> rows;
+  rows.reserve(layout.groups());
   for (int group = 0; group < layout.groups(); ++group) {
     rows.push_back(
         {layout.block(group), layout.block_stride(), groups[group].sequences, groups[group].wanted_sequences});
