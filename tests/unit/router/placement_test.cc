@@ -230,22 +230,35 @@ TEST(PlacementTest, AHandoffThatDoesNotWaitForTheComputationMeasuresThePath) {
   EXPECT_EQ(path.bytes_per_second, 0) << "the transfer waited for the computation";
   NoteHandoff(path, 1 << 20, 0.1, 0.09);
   EXPECT_DOUBLE_EQ(path.bytes_per_second, 10485760);
-  NoteHandoff(path, 100, 0.1, 0.1);
+  NoteHandoff(path, (64 << 10) - 1, 0.1, 0.1);
   EXPECT_DOUBLE_EQ(path.bytes_per_second, 10485760) << "few bytes say nothing";
   NoteHandoff(path, 1 << 20, 10, 0.001);
   EXPECT_DOUBLE_EQ(path.bytes_per_second, 10485760) << "the path may be faster than this transfer";
   NoteHandoff(path, 1 << 20, 0.01, 0.001);
   EXPECT_DOUBLE_EQ(path.bytes_per_second, 104857600) << "the path is at least this fast";
+  PathView least;
+  NoteHandoff(least, 64 << 10, 1, 1);
+  EXPECT_DOUBLE_EQ(least.bytes_per_second, 65536);
   for (int i = 0; i < 200; ++i) NoteHandoff(path, 1 << 20, 1, 0.9);
   EXPECT_NEAR(path.bytes_per_second, 1048576, 1) << "the path has become slow";
 }
 
 TEST(PlacementTest, AStepThatIsNotMeasuredIsTakenForTheShortest) {
+  std::vector<PairView> pairs = {Pair(), Pair(), Pair()};
+  pairs[0].decode.step_seconds = 0.010;
+  pairs[1].decode.step_seconds = 0.020;
+  pairs[0].decode.running_sequences = 1;
+  pairs[1].decode.running_sequences = 2;
+  pairs[2].decode.running_sequences = 3;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u) << "a step of 10 ms, and a fuller batch";
+  pairs[0].decode.running_sequences = 6;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 2u) << "a step of 10 ms, not of 20 ms";
+}
+
+TEST(PlacementTest, ADecodeWorkerWithoutBatchSlotsIsTheLastChoice) {
   std::vector<PairView> pairs = {Pair(), Pair()};
-  pairs[0].decode.step_seconds = 0.020;
-  pairs[1].decode.running_sequences = 4;
-  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u) << "as long a step, and a fuller batch";
-  pairs[0].decode.running_sequences = 5;
+  for (PairView& pair : pairs) pair.decode.step_seconds = 0.010;
+  pairs[0].decode.max_sequences = 0;
   EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u);
 }
 
