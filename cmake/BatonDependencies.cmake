@@ -18,6 +18,7 @@ find_package(ICU REQUIRED COMPONENTS uc)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(LIBEDIT REQUIRED IMPORTED_TARGET libedit)
+pkg_check_modules(CARES REQUIRED IMPORTED_TARGET libcares)
 
 # Optional: reported, not needed to build or test.
 find_package(CUDAToolkit QUIET)

@@ -40,8 +40,7 @@ absl::Status Run(const RouterOptions& options) {
   BATON_RETURN_IF_ERROR(CheckOptions(options));
   BATON_RETURN_IF_ERROR(InitLogging(options.log, options.router_id));
   BATON_ASSIGN_OR_RETURN(const std::unique_ptr<Router> router, Router::Start(options));
-  Log(LogLevel::kInfo, "router.listening",
-      {{"port", router->port()}, {"metrics_port", router->metrics_port()}, {"workers", options.workers.size()}});
+  Log(LogLevel::kInfo, "router.listening", {{"port", router->port()}, {"metrics_port", router->metrics_port()}});
   WaitForSignal(*router, options, signal);
   Drain(*router, options.drain_timeout, signal);
   router->Shutdown();

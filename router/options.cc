@@ -12,8 +12,15 @@ void DescribeOptions(OptionSet& set, RouterOptions& options) {
   set.Add("router-id", &options.router_id, "name of this process in logs");
   set.Add("listen", &options.listen, "host:port for clients (gRPC)");
   set.Add("metrics-listen", &options.metrics_listen, "host:port for /metrics; empty: not served");
-  set.AddList("workers", &options.workers,
-              "host:port of each worker's gRPC server; workers report their roles and models");
+  set.AddList("workers", &options.discovery.workers,
+              "host:port of each worker's gRPC server; dns:///name:port for a worker at each address of the name; "
+              "dns:///_service._protocol.name for SRV records. Workers report their roles and models");
+  set.Add("workers-file", &options.discovery.workers_file,
+          "file with more workers, one on each line; changes of the file count without a restart");
+  set.Add("discovery-interval", &options.discovery.interval, "how often names in DNS and the workers file are read",
+          absl::Milliseconds(100), absl::Hours(1));
+  set.Add("dns-servers", &options.discovery.dns.servers,
+          "address[:port] of the DNS servers, separated by commas (default: those of /etc/resolv.conf)");
 
   set.Add("peer-timeout", &options.peer_timeout, "a worker silent for this long is lost", absl::Milliseconds(100));
   set.Add("heartbeat-interval", &options.heartbeat_interval, "workers report their state at least this often",
@@ -47,14 +54,16 @@ void DescribeOptions(OptionSet& set, RouterOptions& options) {
 }
 
 absl::Status CheckOptions(const RouterOptions& options) {
-  if (options.workers.empty()) {
-    return absl::InvalidArgumentError("workers: none given; expected at least one, e.g. --workers 127.0.0.1:50061");
+  const DiscoveryOptions& discovery = options.discovery;
+  if (discovery.workers.empty() && discovery.workers_file.empty()) {
+    return absl::InvalidArgumentError(
+        "workers: none given; expected at least one, e.g. --workers 127.0.0.1:50061, or --workers-file");
   }
   absl::flat_hash_set<std::string> seen;
-  for (const std::string& address : options.workers) {
-    BATON_RETURN_IF_ERROR(OfOption("workers", ParseHostPort(address)).status());
-    if (!seen.insert(address).second) {
-      return absl::InvalidArgumentError(absl::StrCat("workers: ", address, " is listed twice"));
+  for (const std::string& entry : discovery.workers) {
+    BATON_RETURN_IF_ERROR(OfOption("workers", ParseWorkerSource(entry)).status());
+    if (!seen.insert(entry).second) {
+      return absl::InvalidArgumentError(absl::StrCat("workers: ", entry, " is listed twice"));
     }
   }
   BATON_RETURN_IF_ERROR(OfOption("listen", ParseHostPort(options.listen)).status());

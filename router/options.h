@@ -3,12 +3,12 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/log.h"
 #include "common/options.h"
+#include "router/discovery/discovery.h"
 
 namespace baton::router {
 
@@ -16,7 +16,7 @@ struct RouterOptions {
   std::string router_id = "router";
   std::string listen = "127.0.0.1:50051";
   std::string metrics_listen = "127.0.0.1:9400";
-  std::vector<std::string> workers;  // host:port
+  DiscoveryOptions discovery;
 
   absl::Duration peer_timeout = absl::Seconds(3);
   absl::Duration heartbeat_interval = absl::Milliseconds(500);

@@ -56,7 +56,7 @@ std::vector<PairSet::Pair> PairSet::Complete(const Members& members, WhyNot why_
 // Gives `worker` the fitting partners that have the fewest partners themselves. If none fits, notes one that does not.
 void PairSet::FindPartners(size_t worker, bool is_prefill, std::span<const size_t> others, WhyNot why_not,
                            std::vector<Pair>& mismatches) {
-  if (partners_[worker] >= kPartners) return;
+  if (PartnersOf(worker) >= kPartners) return;
   const auto pair_with = [&](size_t other) {
     return is_prefill ? Pair{.prefill = worker, .decode = other} : Pair{.prefill = other, .decode = worker};
   };
@@ -66,7 +66,7 @@ void PairSet::FindPartners(size_t worker, bool is_prefill, std::span<const size_
     Pair pair = pair_with(other);
     pair.detail = why_not(pair.prefill, pair.decode);
     if (pair.detail.empty()) {
-      fitting.emplace_back(partners_[other], other);
+      fitting.emplace_back(PartnersOf(other), other);
     } else if (!mismatch || Holds(pair.prefill, pair.decode)) {  // prefers the pair that people know already
       pair.state = State::kMismatch;
       mismatch = std::move(pair);
@@ -75,7 +75,7 @@ void PairSet::FindPartners(size_t worker, bool is_prefill, std::span<const size_
   if (fitting.empty() && mismatch) mismatches.push_back(*std::move(mismatch));
   std::ranges::sort(fitting);
   for (const auto& [_, other] : fitting) {
-    if (partners_[worker] >= kPartners) return;
+    if (PartnersOf(worker) >= kPartners) return;
     Pair pair = pair_with(other);
     if (!Holds(pair.prefill, pair.decode)) Add(std::move(pair));
   }
@@ -103,7 +103,7 @@ void PairSet::NoteUse(SteadyTime now, uint64_t id) {
 
 std::vector<PairSet::Pair> PairSet::StartProbes(SteadyTime now, absl::FunctionRef<bool(const Pair&)> can_probe) {
   size_t running = 0;
-  std::vector<size_t> running_of(partners_.size());
+  absl::flat_hash_map<size_t, size_t> running_of;
   const auto start = [&](const Pair& pair) {
     ++running;
     ++running_of[pair.prefill];
@@ -175,6 +175,11 @@ PathView PairSet::RecentPath(SteadyTime now, const Pair& pair) {
   return now - pair.path_measured > kPathMemory ? PathView{} : pair.path;
 }
 
+size_t PairSet::PartnersOf(size_t worker) const {
+  const auto it = partners_.find(worker);
+  return it == partners_.end() ? 0 : it->second;
+}
+
 void PairSet::Add(Pair pair) {
   pair.id = next_id_++;
   if (pair.state != State::kMismatch && !pair.local()) {
@@ -191,8 +196,9 @@ void PairSet::EraseIf(Condition condition) {
     if (!condition(pair)) return false;
     held_.erase({pair.prefill, pair.decode});
     if (pair.state != State::kMismatch && !pair.local()) {
-      --partners_[pair.prefill];
-      --partners_[pair.decode];
+      for (const size_t worker : {pair.prefill, pair.decode}) {
+        if (--partners_[worker] == 0) partners_.erase(worker);
+      }
     }
     return true;
   });

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -65,8 +66,6 @@ class PairSet {
   // Why two workers of one model cannot be a pair; empty if they can.
   using WhyNot = absl::FunctionRef<std::string(size_t prefill, size_t decode)>;
 
-  explicit PairSet(size_t workers) : partners_(workers) {}
-
   // Adds pairs until each worker has its partners. Returns the mismatched pairs that are new.
   std::vector<Pair> Complete(const Members& members, WhyNot why_not);
   void ForgetPairsOf(size_t worker);
@@ -94,6 +93,7 @@ class PairSet {
  private:
   void FindPartners(size_t worker, bool is_prefill, std::span<const size_t> others, WhyNot why_not,
                     std::vector<Pair>& mismatches);
+  size_t PartnersOf(size_t worker) const;
   void Add(Pair pair);
   template <typename Condition>
   void EraseIf(Condition condition);
@@ -101,8 +101,8 @@ class PairSet {
 
   std::vector<Pair> pairs_;
   absl::flat_hash_set<std::pair<size_t, size_t>> held_;  // prefill, decode
-  // By worker: the number of pairs with another, fitting worker. A worker's pair with itself needs no path.
-  std::vector<size_t> partners_;
+  // By worker: the number of pairs with another, fitting worker, if any. A worker's pair with itself needs no path.
+  absl::flat_hash_map<size_t, size_t> partners_;
   uint64_t next_id_ = 1;
 };
 

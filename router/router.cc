@@ -28,7 +28,7 @@ PlacementPolicy PolicyOf(const std::string& name) {
 
 }  // namespace
 
-// In the order of construction. The server is destroyed first.
+// In the order of construction.
 struct Router::Parts {
   explicit Parts(size_t max_requests) : admission(max_requests) {}
 
@@ -39,6 +39,7 @@ struct Router::Parts {
   std::unique_ptr<InferenceService> inference;
   std::unique_ptr<AdminService> admin;
   std::unique_ptr<GrpcServer> server;
+  std::unique_ptr<Discovery> discovery;
 };
 
 Router::Router() = default;
@@ -52,7 +53,6 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
   parts.metrics = std::make_unique<RouterMetrics>(parts.metrics_server->registry());
 
   WorkerRegistry::Options registry;
-  registry.addresses = options.workers;
   registry.peer_timeout = options.peer_timeout;
   registry.heartbeat_interval = options.heartbeat_interval;
   registry.max_prompt_tokens = options.max_prompt_tokens;
@@ -81,6 +81,10 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
                          OfOption("listen", GrpcServer::Start(server, {parts.inference.get(), parts.admin.get()})));
   parts.server->SetServing(false);
   parts.context.registry->Start();
+  const auto set_workers = [registry = parts.context.registry.get()](const Discovery::Addresses& addresses) {
+    registry->SetWorkers(addresses);
+  };
+  BATON_ASSIGN_OR_RETURN(parts.discovery, Discovery::Start(options.discovery, set_workers));
   return router;
 }
 
@@ -113,6 +117,7 @@ bool Router::WaitDrained(SteadyTime deadline) { return parts_->admission.WaitIdl
 
 void Router::Shutdown() {
   if (parts_ == nullptr) return;
+  parts_->discovery = nullptr;
   if (parts_->server != nullptr) {
     // Clients that read get a status. The server's shutdown alone would cut their streams off.
     parts_->admission.Stop();

@@ -49,6 +49,11 @@ class CallGroup {
     // Unlocked: a call's last reaction removes the call from the group and may run on this thread.
     for (const auto& [context, call] : open) context->TryCancel();
   }
+  // Returns whether no call is open.
+  bool empty() {
+    MutexLock lock(mutex_);
+    return calls_.empty();
+  }
   // Waits until every call has had its last reaction; false if a call is still open at `deadline`.
   bool WaitEmpty(SteadyTime deadline) {
     MutexLock lock(mutex_);

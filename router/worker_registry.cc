@@ -27,8 +27,13 @@ constexpr absl::Duration kAssetsTimeout = absl::Minutes(1);
 }  // namespace
 
 struct WorkerRegistry::Link {
-  std::shared_ptr<grpc::Channel> channel;
-  std::shared_ptr<v1::WorkerControl::Stub> control;
+  Link(const std::string& address, absl::Duration peer_timeout)
+      : channel(MakeChannel(address, kWorkerMessageBytes, peer_timeout)),
+        control(v1::WorkerControl::NewStub(channel)) {}
+
+  const std::shared_ptr<grpc::Channel> channel;
+  const std::unique_ptr<v1::WorkerControl::Stub> control;
+  const std::shared_ptr<CallGroup> calls = std::make_shared<CallGroup>();  // of control
 };
 
 struct WorkerRegistry::Fetch {
@@ -47,25 +52,20 @@ struct WorkerRegistry::Fetch {
 
 WorkerRegistry::WorkerRegistry(Options options)
     : options_(std::move(options)),
-      links_([this] {
-        std::vector<Link> links;
-        for (const std::string& address : options_.addresses) {
-          Link link;
-          link.channel = MakeChannel(address, kWorkerMessageBytes, options_.peer_timeout);
-          link.control = v1::WorkerControl::NewStub(link.channel);
-          links.push_back(std::move(link));
-        }
-        return links;
-      }()),
-      control_calls_(std::make_shared<CallGroup>()),
-      table_({options_.addresses, options_.peer_timeout, options_.max_prompt_tokens, options_.placement}) {}
+      table_({options_.peer_timeout, options_.max_prompt_tokens, options_.placement,
+              [](const WorkerRef& worker) { return worker.connection->calls()->empty(); }}) {}
 
 WorkerRegistry::~WorkerRegistry() = default;
 
 void WorkerRegistry::Start() { Tick(); }
 
+void WorkerRegistry::SetWorkers(std::span<const std::string> addresses) {
+  Update([&](WorkerTable& table) { table.SetMembers(addresses); });
+}
+
 void WorkerRegistry::Shutdown(SteadyTime deadline) {
   std::vector<WorkerRef> workers;
+  std::vector<std::shared_ptr<const Link>> links;
   {
     MutexLock lock(mutex_);
     stopped_ = true;
@@ -74,10 +74,12 @@ void WorkerRegistry::Shutdown(SteadyTime deadline) {
       if (!no_updates_.WaitUntil(mutex_, deadline)) break;
     }
     workers = table_.refs();
+    links = closing_;
+    for (const auto& [_, link] : links_) links.push_back(link);
   }
-  control_calls_->CancelAll();
+  for (const auto& link : links) link->calls->CancelAll();
   for (const WorkerRef& worker : workers) worker.connection->calls()->CancelAll();
-  control_calls_->WaitEmpty(deadline);
+  for (const auto& link : links) link->calls->WaitEmpty(deadline);
   for (const WorkerRef& worker : workers) worker.connection->calls()->WaitEmpty(deadline);
 }
 
@@ -95,13 +97,21 @@ void WorkerRegistry::Tick() {
 template <typename Change>
 void WorkerRegistry::Update(Change change) {
   WorkerTable::Effects effects;
+  std::vector<std::shared_ptr<const Link>> closing;
   {
     MutexLock lock(mutex_);
     if (stopped_) return;
     ++updates_;
     change(table_);
     effects = table_.Advance(SteadyTime::Now());
+    for (const auto& [worker, address] : effects.joined) {
+      links_.emplace(worker, std::make_shared<const Link>(address, options_.peer_timeout));
+    }
+    std::erase_if(closing_, [](const auto& link) { return link->calls->empty(); });
+    for (const size_t worker : effects.forgotten) closing.push_back(std::move(links_.extract(worker).mapped()));
+    closing_.insert(closing_.end(), closing.begin(), closing.end());
   }
+  for (const auto& link : closing) link->calls->CancelAll();
   Run(std::move(effects));
   if (options_.on_change) options_.on_change(*this);
   MutexLock lock(mutex_);
@@ -120,21 +130,29 @@ void WorkerRegistry::Run(WorkerTable::Effects effects) {
   for (const Placement& placement : effects.probe) StartProbe(placement);
 }
 
+std::shared_ptr<const WorkerRegistry::Link> WorkerRegistry::FindLink(size_t worker) {
+  MutexLock lock(mutex_);
+  const auto it = links_.find(worker);
+  return it == links_.end() ? nullptr : it->second;
+}
+
 void WorkerRegistry::Connect(size_t worker) {
+  const std::shared_ptr<const Link> link = FindLink(worker);
+  if (link == nullptr) return;
   v1::WatchStatusRequest request;
   request.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
   request.set_heartbeat_interval_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.heartbeat_interval)));
   WatchCall::Start(
-      {control_calls_}, std::move(request),
+      {link->calls}, std::move(request),
       [&](auto* context, const auto* message, auto* reactor) {
-        links_[worker].control->async()->WatchStatus(context, message, reactor);
+        link->control->async()->WatchStatus(context, message, reactor);
       },
-      [weak = weak_from_this(), worker](v1::WorkerStatus status) {
+      [weak = weak_from_this(), worker, channel = link->channel](v1::WorkerStatus status) {
         const auto self = weak.lock();
         if (self == nullptr) return;
         self->Update([&](WorkerTable& table) {
           table.OnStatus(SteadyTime::Now(), worker, status,
-                         [&] { return std::make_shared<WorkerConnection>(self->links_[worker].channel); });
+                         [&] { return std::make_shared<WorkerConnection>(channel); });
         });
       },
       [weak = weak_from_this(), worker](const absl::Status& status) {
@@ -145,13 +163,15 @@ void WorkerRegistry::Connect(size_t worker) {
 }
 
 void WorkerRegistry::WatchPages(const WorkerTable::WatchPages& watch) {
+  const std::shared_ptr<const Link> link = FindLink(watch.worker);
+  if (link == nullptr) return;
   v1::WatchPagesRequest request;
   request.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
   request.set_interval_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(kPagesInterval)));
   PagesCall::Start(
-      {control_calls_}, std::move(request),
+      {link->calls}, std::move(request),
       [&](auto* context, const auto* message, auto* reactor) {
-        links_[watch.worker].control->async()->WatchPages(context, message, reactor);
+        link->control->async()->WatchPages(context, message, reactor);
       },
       [weak = weak_from_this(), watch](const v1::PageNews& news) {
         const auto self = weak.lock();
@@ -169,12 +189,18 @@ void WorkerRegistry::WatchPages(const WorkerTable::WatchPages& watch) {
 void WorkerRegistry::FetchAssets(size_t worker, const std::string& fingerprint) {
   v1::GetModelAssetsRequest request;
   request.set_assets_fingerprint(fingerprint);
+  const std::shared_ptr<const Link> link = FindLink(worker);
+  if (link == nullptr) {
+    return Update([&](WorkerTable& table) {
+      table.OnAssets(SteadyTime::Now(), fingerprint, absl::UnavailableError("the worker left"));
+    });
+  }
   // Only the call's reactions use `fetch`, and reactions run one at a time.
   const auto fetch = std::make_shared<Fetch>();
   AssetsCall::Start(
-      {control_calls_, kAssetsTimeout}, std::move(request),
+      {link->calls, kAssetsTimeout}, std::move(request),
       [&](auto* context, const auto* message, auto* reactor) {
-        links_[worker].control->async()->GetModelAssets(context, message, reactor);
+        link->control->async()->GetModelAssets(context, message, reactor);
       },
       [fetch](v1::ModelAssetPiece piece) {
         fetch->bytes += piece.data().size() + piece.name().size();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Feeds the WorkerTable and carries out its effects: watches every configured worker, fetches model assets, probes
+// Feeds the WorkerTable and carries out its effects: watches every listed worker, fetches model assets, probes
 // pairs, and ends the calls to lost workers. Places requests.
 //
 // Thread-safe. One lock guards the table. Effects run after the lock is released, on gRPC's threads.
@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,15 +24,12 @@
 
 namespace baton::router {
 
-class CallGroup;
-
 class WorkerRegistry : public Placer, public std::enable_shared_from_this<WorkerRegistry> {
  public:
   // Sends a request through the pair and reports the result. Must not block.
   using Probe = std::function<void(const Placement& placement, std::shared_ptr<const ModelAssets> assets,
                                    std::function<void(absl::Status)> done)>;
   struct Options {
-    std::vector<std::string> addresses;
     absl::Duration peer_timeout = absl::Seconds(3);
     absl::Duration heartbeat_interval = absl::Milliseconds(500);
     uint32_t max_prompt_tokens = 0;
@@ -45,6 +43,8 @@ class WorkerRegistry : public Placer, public std::enable_shared_from_this<Worker
   ~WorkerRegistry() override;
 
   void Start();
+  // Sets the addresses of all workers, at any time.
+  void SetWorkers(std::span<const std::string> addresses);
   // Cancels every call to every worker and waits until all calls have ended. Requests must have ended before.
   void Shutdown(SteadyTime deadline);
 
@@ -59,7 +59,7 @@ class WorkerRegistry : public Placer, public std::enable_shared_from_this<Worker
   void Describe(v1::ListModelsResponse& response) const;
 
  private:
-  struct Link;   // to one configured address
+  struct Link;   // to one listed address
   struct Fetch;  // of one model's assets
 
   void Tick();
@@ -67,18 +67,20 @@ class WorkerRegistry : public Placer, public std::enable_shared_from_this<Worker
   template <typename Change>
   void Update(Change change);
   void Run(WorkerTable::Effects effects);
+  std::shared_ptr<const Link> FindLink(size_t worker);  // null: forgotten
   void Connect(size_t worker);
   void WatchPages(const WorkerTable::WatchPages& watch);
   void FetchAssets(size_t worker, const std::string& fingerprint);
   void StartProbe(const Placement& placement);
 
   const Options options_;
-  const std::vector<Link> links_;
-  const std::shared_ptr<CallGroup> control_calls_;
 
   mutable Mutex mutex_;
+  std::map<size_t, std::shared_ptr<const Link>> links_ ABSL_GUARDED_BY(mutex_);  // by the table's index
   WorkerTable table_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::shared_ptr<const Link>> closing_
+      ABSL_GUARDED_BY(mutex_);  // cancelled calls, for which Shutdown waits
   Timer tick_ ABSL_GUARDED_BY(mutex_);
   int updates_ ABSL_GUARDED_BY(mutex_) = 0;  // running updates, for which Shutdown waits
   CondVar no_updates_;

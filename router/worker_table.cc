@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "router/backoff.h"
 
@@ -36,13 +37,7 @@ std::string Unusable(const v1::WorkerStatus& status) {
 
 }  // namespace
 
-WorkerTable::WorkerTable(Options options) : options_(std::move(options)), pairs_(options_.addresses.size()) {
-  workers_.resize(options_.addresses.size());
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    workers_[i].address = options_.addresses[i];
-    workers_[i].id = options_.addresses[i];
-  }
-}
+WorkerTable::WorkerTable(Options options) : options_(std::move(options)) {}
 
 const char* WorkerTable::RoleName(v1::WorkerRole role) {
   switch (role) {
@@ -56,6 +51,7 @@ const char* WorkerTable::RoleName(v1::WorkerRole role) {
 const char* WorkerTable::StateName(const Worker& worker) {
   if (worker.lost) return "lost";
   if (!worker.ref || !worker.stream_open) return "connecting";
+  if (!worker.listed) return "draining";
   switch (worker.status.state()) {
     case v1::WORKER_STATE_SERVING: return "serving";
     case v1::WORKER_STATE_DRAINING: return "draining";
@@ -69,9 +65,49 @@ void WorkerTable::Report(std::string name, std::string subject, std::string deta
 
 // ----------------------------------------------------------------------------------------------------------- workers
 
+void WorkerTable::SetMembers(std::span<const std::string> addresses) {
+  absl::flat_hash_set<std::string_view> listed(addresses.begin(), addresses.end());
+  for (auto& [index, worker] : workers_) {
+    const bool is_listed = listed.erase(worker.address) > 0;
+    if (is_listed == worker.listed) continue;
+    worker.listed = is_listed;
+    Report(is_listed ? "worker.listed" : "worker.unlisted", worker.id, worker.address, false);
+    pairs_.ForgetPairsOf(index);
+    members_changed_ = true;
+  }
+  for (const std::string& address : addresses) {
+    if (listed.erase(address) == 0) continue;  // known, or listed twice
+    Worker& worker = workers_[next_index_];
+    worker.index = next_index_++;
+    worker.address = worker.id = address;
+    effects_.joined.emplace_back(worker.index, address);
+  }
+}
+
+WorkerTable::Worker* WorkerTable::Find(size_t index) {
+  const auto it = workers_.find(index);
+  return it == workers_.end() ? nullptr : &it->second;
+}
+
+// Forgets unlisted workers that are gone or run none of this router's requests.
+void WorkerTable::ForgetUnlisted() {
+  std::erase_if(workers_, [this](const auto& entry) {
+    const Worker& worker = entry.second;
+    if (worker.listed || (worker.live() && !options_.is_idle(*worker.ref))) return false;
+    // A request that was placed before and has not called yet is refused, and placed again.
+    if (worker.live()) effects_.lost.push_back(*worker.ref);
+    pairs_.ForgetPairsOf(worker.index);
+    effects_.forgotten.push_back(worker.index);
+    Report("worker.forgotten", worker.id, worker.address, false);
+    return true;
+  });
+}
+
 void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus& status,
                            const MakeConnection& connection) {
-  Worker& worker = workers_[index];
+  Worker* const found = Find(index);
+  if (found == nullptr) return;
+  Worker& worker = *found;
   if (std::string why = Unusable(status); !why.empty()) {
     worker.detail = std::move(why);
     return;
@@ -80,7 +116,7 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
   const bool is_new = !worker.ref || worker.ref->key != key;
   if (is_new && worker.live()) Lose(worker, "restarted");
   const bool was_away = is_new || worker.lost;
-  const bool was_draining = !is_new && worker.draining();
+  const bool was_leaving = !is_new && worker.leaving();
   const bool same_model = !is_new && status.model().SerializeAsString() == worker.status.model().SerializeAsString();
   if (is_new) {
     worker.ref = WorkerRef{key, status.handoff_address(), connection()};
@@ -109,15 +145,15 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
            false);
     ReportSameId(worker);
   }
-  // A draining worker takes nothing new, and its partners need others.
-  if (was_away || !same_model || was_draining != worker.draining()) {
+  // A worker that leaves takes nothing new, and its partners need others.
+  if (was_away || !same_model || was_leaving != worker.leaving()) {
     pairs_.ForgetPairsOf(index);
     members_changed_ = true;
   }
 }
 
 void WorkerTable::ReportSameId(const Worker& worker) {
-  for (const Worker& other : workers_) {
+  for (const auto& [_, other] : workers_) {
     if (&other == &worker || !other.live() || other.id != worker.id) continue;
     Report("worker.same_id", worker.id,
            absl::StrCat(worker.address, " and ", other.address, " have the same worker id; give each its own"), true);
@@ -125,7 +161,9 @@ void WorkerTable::ReportSameId(const Worker& worker) {
 }
 
 void WorkerTable::OnStreamEnded(SteadyTime now, size_t index, const absl::Status& status) {
-  Worker& worker = workers_[index];
+  Worker* const found = Find(index);
+  if (found == nullptr) return;
+  Worker& worker = *found;
   worker.connecting = false;
   worker.stream_open = false;
   ++worker.failed_connects;
@@ -138,37 +176,39 @@ void WorkerTable::Lose(Worker& worker, const std::string& why) {
   worker.detail = why;
   worker.sent.clear();
   effects_.lost.push_back(*worker.ref);
-  pairs_.ForgetPairsOf(&worker - workers_.data());
+  pairs_.ForgetPairsOf(worker.index);
   members_changed_ = true;
   Report("worker.lost", worker.id, absl::StrCat(worker.address, " ", why), true);
 }
 
 void WorkerTable::AdvanceWorkers(SteadyTime now) {
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    Worker& worker = workers_[i];
+  ForgetUnlisted();
+  for (auto& [index, worker] : workers_) {
     if (worker.live() && now - worker.last_heard > options_.peer_timeout) {
       Lose(worker, absl::StrCat("silent for ", absl::FormatDuration(options_.peer_timeout)));
     }
     if (!worker.connecting && worker.next_connect <= now) {
       worker.connecting = true;
-      effects_.connect.push_back(i);
+      effects_.connect.push_back(index);
     }
     const bool follows = options_.placement.policy == PlacementPolicy::kPrefix;
     if (follows && worker.serving() && !worker.watching_pages && worker.next_pages_watch <= now) {
       worker.watching_pages = true;
-      effects_.watch_pages.push_back({i, ++worker.pages_watch});
+      effects_.watch_pages.push_back({index, ++worker.pages_watch});
     }
   }
 }
 
 void WorkerTable::OnPages(const WatchPages& watch, const v1::PageNews& news) {
-  Worker& worker = workers_[watch.worker];
-  if (watch.watch == worker.pages_watch) worker.pages.Apply(news, worker.status.capacity().pages_total());
+  Worker* const worker = Find(watch.worker);
+  if (worker == nullptr || watch.watch != worker->pages_watch) return;
+  worker->pages.Apply(news, worker->status.capacity().pages_total());
 }
 
 void WorkerTable::OnPagesEnded(SteadyTime now, const WatchPages& watch, const absl::Status& status) {
-  Worker& worker = workers_[watch.worker];
-  if (watch.watch != worker.pages_watch) return;
+  Worker* const found = Find(watch.worker);
+  if (found == nullptr || watch.watch != found->pages_watch) return;
+  Worker& worker = *found;
   worker.watching_pages = false;
   worker.next_pages_watch = now + kPagesBackoff;
   worker.pages.Clear();
@@ -207,18 +247,18 @@ void WorkerTable::OnAssets(SteadyTime now, const std::string& fingerprint,
 
 void WorkerTable::AdvanceAssets(SteadyTime now) {
   std::erase_if(assets_, [&](const auto& entry) {
-    return !entry.second.fetching && std::none_of(workers_.begin(), workers_.end(), [&](const Worker& worker) {
+    return !entry.second.fetching && std::ranges::none_of(workers_, [&](const auto& known) {
+      const Worker& worker = known.second;
       return worker.ref && worker.status.model().assets_fingerprint() == entry.first;
     });
   });
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    const Worker& worker = workers_[i];
+  for (const auto& [index, worker] : workers_) {
     if (!worker.serving()) continue;
     const std::string& fingerprint = worker.status.model().assets_fingerprint();
     Assets& entry = assets_[fingerprint];
     if (entry.loaded != nullptr || entry.fetching || entry.next_fetch > now) continue;
     entry.fetching = true;
-    effects_.fetch.push_back({i, fingerprint});
+    effects_.fetch.push_back({index, fingerprint});
   }
 }
 
@@ -226,13 +266,13 @@ void WorkerTable::AdvanceAssets(SteadyTime now) {
 
 void WorkerTable::CompletePairs() {
   std::map<std::string, PairSet::Members> models;
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    const v1::WorkerStatus& status = workers_[i].status;
+  for (const auto& [index, worker] : workers_) {
+    const v1::WorkerStatus& status = worker.status;
     // A starting worker does not know its model.
-    if (!workers_[i].live() || workers_[i].draining() || status.model().name().empty()) continue;
+    if (!worker.live() || worker.leaving() || status.model().name().empty()) continue;
     PairSet::Members& members = models[status.model().name()];
-    (Decodes(status.role()) ? members.decodes : members.prefills).push_back(i);
-    if (status.role() == v1::WORKER_ROLE_BOTH) members.both.push_back(i);
+    (Decodes(status.role()) ? members.decodes : members.prefills).push_back(index);
+    if (status.role() == v1::WORKER_ROLE_BOTH) members.both.push_back(index);
   }
   for (const auto& [_, members] : models) {
     const auto why_not = [this](size_t prefill, size_t decode) { return WhyNoPair(prefill, decode); };
@@ -243,8 +283,8 @@ void WorkerTable::CompletePairs() {
 }
 
 std::string WorkerTable::WhyNoPair(size_t prefill, size_t decode) const {
-  const v1::ServedModel& p = workers_[prefill].status.model();
-  const v1::ServedModel& d = workers_[decode].status.model();
+  const v1::ServedModel& p = workers_.at(prefill).status.model();
+  const v1::ServedModel& d = workers_.at(decode).status.model();
   if (p.numerics_id() != d.numerics_id()) {
     return absl::StrCat("numerics ids differ: ", p.numerics_id(), " and ", d.numerics_id());
   }
@@ -252,15 +292,15 @@ std::string WorkerTable::WhyNoPair(size_t prefill, size_t decode) const {
 }
 
 std::string WorkerTable::PairName(const Pair& pair) const {
-  return absl::StrCat(workers_[pair.prefill].id, "+", workers_[pair.decode].id);
+  return absl::StrCat(workers_.at(pair.prefill).id, "+", workers_.at(pair.decode).id);
 }
 
 void WorkerTable::AdvancePairs(SteadyTime now) {
   if (std::exchange(members_changed_, false)) CompletePairs();
   // Without the assets no request could be served anyhow.
   const auto can_probe = [this](const Pair& pair) {
-    return workers_[pair.prefill].serving() && workers_[pair.decode].serving() &&
-           LoadedAssets(workers_[pair.decode]) != nullptr;
+    return workers_.at(pair.prefill).serving() && workers_.at(pair.decode).serving() &&
+           LoadedAssets(workers_.at(pair.decode)) != nullptr;
   };
   for (const Pair& pair : pairs_.StartProbes(now, can_probe)) {
     effects_.probe.push_back(MakePlacement(pair.prefill, pair.decode, pair.id));
@@ -289,12 +329,13 @@ WorkerTable::Effects WorkerTable::Advance(SteadyTime now) {
 }
 
 bool WorkerTable::Usable(const Pair& pair) const {
-  return pair.state == PairSet::State::kReady && workers_[pair.prefill].serving() && workers_[pair.decode].serving();
+  return pair.state == PairSet::State::kReady && workers_.at(pair.prefill).serving() &&
+         workers_.at(pair.decode).serving();
 }
 
 std::vector<WorkerRef> WorkerTable::refs() const {
   std::vector<WorkerRef> refs;
-  for (const Worker& worker : workers_) {
+  for (const auto& [_, worker] : workers_) {
     if (worker.ref) refs.push_back(*worker.ref);
   }
   return refs;

@@ -4,12 +4,13 @@
 //
 //   worker state   entered when
 //   connecting     no report has come yet, or the stream of reports broke
-//   starting, serving, draining: as the worker reports
+//   starting, serving, draining: as the worker reports. A worker that is no longer listed counts as draining
 //   lost           a report is overdue by peer_timeout, or the worker reports another epoch
 //
 // When a worker is lost, its attempts are ended and its pairs forgotten. A worker that reports another epoch is a new
-// worker. A pair is a prefill and a decode worker of one model, numerics id and set of assets; a decode worker of role
-// both is a pair with itself. Only pairs that have passed a probe of the whole path serve requests (pair_set.h).
+// worker. The table forgets a worker that is no longer listed once the worker is lost or runs none of this router's
+// requests. A pair is a prefill and a decode worker of one model, numerics id and set of assets; a decode worker of
+// role both is a pair with itself. Only pairs that have passed a probe of the whole path serve requests (pair_set.h).
 //
 // Not thread-safe: WorkerRegistry guards it.
 #pragma once
@@ -19,7 +20,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -47,10 +50,11 @@ struct ServedModel {
 class WorkerTable {
  public:
   struct Options {
-    std::vector<std::string> addresses;
     absl::Duration peer_timeout = absl::Seconds(3);
     uint32_t max_prompt_tokens = 0;
     PlacementRules placement = {};
+    // Whether this router has no request at the worker.
+    std::function<bool(const WorkerRef&)> is_idle = [](const WorkerRef&) { return true; };
   };
 
   struct WatchPages {  // -> OnPages..., OnPagesEnded
@@ -67,8 +71,11 @@ class WorkerTable {
     std::string detail;
     bool is_bad = false;
   };
+  // An index names a listed address, and is never used again.
   struct Effects {
-    std::vector<size_t> connect;  // -> OnStatus..., OnStreamEnded
+    std::vector<std::pair<size_t, std::string>> joined;  // index and address
+    std::vector<size_t> forgotten;                       // end everything that concerns them
+    std::vector<size_t> connect;                         // -> OnStatus..., OnStreamEnded
     std::vector<WatchPages> watch_pages;
     std::vector<FetchAssets> fetch;
     std::vector<Placement> probe;  // -> OnProbed
@@ -77,6 +84,9 @@ class WorkerTable {
   };
 
   explicit WorkerTable(Options options);
+
+  // Sets the addresses of all workers. A worker whose address is missing gets no new request.
+  void SetMembers(std::span<const std::string> addresses);
 
   // `connection` is how calls reach this start of the worker; asked for once per epoch.
   using MakeConnection = std::function<std::shared_ptr<WorkerConnection>()>;
@@ -115,7 +125,9 @@ class WorkerTable {
   };
 
   struct Worker {
+    size_t index = 0;
     std::string address;
+    bool listed = true;
     std::string id;  // the address until it has told its id
     bool connecting = false;
     bool stream_open = false;  // a report has come on the present stream
@@ -134,8 +146,8 @@ class WorkerTable {
     SteadyTime next_pages_watch = SteadyTime::InfinitePast();
 
     bool live() const { return ref && !lost; }
-    bool draining() const { return live() && status.state() == v1::WORKER_STATE_DRAINING; }
-    bool serving() const { return live() && stream_open && status.state() == v1::WORKER_STATE_SERVING; }
+    bool leaving() const { return live() && (!listed || status.state() == v1::WORKER_STATE_DRAINING); }
+    bool serving() const { return live() && listed && stream_open && status.state() == v1::WORKER_STATE_SERVING; }
   };
 
   using Pair = PairSet::Pair;
@@ -160,6 +172,8 @@ class WorkerTable {
   static const char* RoleName(v1::WorkerRole role);
   static const char* StateName(const Worker& worker);
 
+  Worker* Find(size_t index);  // null: forgotten
+  void ForgetUnlisted();
   // Workers of one id cannot be told apart in logs, metrics and answers.
   void ReportSameId(const Worker& worker);
   void Lose(Worker& worker, const std::string& why);
@@ -188,7 +202,8 @@ class WorkerTable {
   void Report(std::string name, std::string subject, std::string detail, bool is_bad);
 
   const Options options_;
-  std::vector<Worker> workers_;
+  std::map<size_t, Worker> workers_;  // by index
+  size_t next_index_ = 0;
   PairSet pairs_;
   bool members_changed_ = false;          // since the pairs were completed
   std::map<std::string, Assets> assets_;  // by fingerprint; those of live workers

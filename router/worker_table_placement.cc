@@ -53,25 +53,24 @@ WorkerView WorkerTable::View(const Worker& worker, const PlacementQuery& query) 
 }
 
 PairView WorkerTable::View(const Pair& pair) const {
-  return {pair.id, pair.local(), View(workers_[pair.prefill]), View(workers_[pair.decode]), pair.path};
+  return {pair.id, pair.local(), View(workers_.at(pair.prefill)), View(workers_.at(pair.decode)), pair.path};
 }
 
 Placement WorkerTable::MakePlacement(size_t prefill, size_t decode, uint64_t pair) const {
   Placement placement;
   placement.pair = pair;
   placement.local = prefill == decode;
-  placement.prefill = *workers_[prefill].ref;
-  placement.decode = *workers_[decode].ref;
-  placement.model = workers_[decode].status.model().name();
-  placement.numerics_id = workers_[decode].status.model().numerics_id();
+  placement.prefill = *workers_.at(prefill).ref;
+  placement.decode = *workers_.at(decode).ref;
+  placement.model = workers_.at(decode).status.model().name();
+  placement.numerics_id = workers_.at(decode).status.model().numerics_id();
   return placement;
 }
 
 WorkerTable::Candidates WorkerTable::FindCandidates(SteadyTime now, const PlacementQuery& query) const {
   Candidates candidates;
-  for (size_t i = 0; i < workers_.size(); ++i) {
-    const Worker& worker = workers_[i];
-    if (worker.serving() && Matches(worker, query)) candidates.views.emplace(i, View(worker, query));
+  for (const auto& [index, worker] : workers_) {
+    if (worker.serving() && Matches(worker, query)) candidates.views.emplace(index, View(worker, query));
   }
   for (const Pair& pair : pairs_.pairs()) {
     const auto prefill = candidates.views.find(pair.prefill);
@@ -96,8 +95,8 @@ PlacementResult WorkerTable::Place(SteadyTime now, const PlacementQuery& query) 
   const Pair& pair = *pairs_.Find(view.pair);
   pairs_.NoteUse(now, pair.id);
   const uint32_t pages = PagesToStart(view.decode, query.prompt_tokens);
-  workers_[pair.prefill].sent.push_back({now, TokensToCompute(view.prefill, need), pair.local() ? pages : 0});
-  if (!pair.local()) workers_[pair.decode].sent.push_back({now, 0, pages});
+  workers_.at(pair.prefill).sent.push_back({now, TokensToCompute(view.prefill, need), pair.local() ? pages : 0});
+  if (!pair.local()) workers_.at(pair.decode).sent.push_back({now, 0, pages});
   PlacementResult placed{PlacementResult::Kind::kPlaced, MakePlacement(pair.prefill, pair.decode, pair.id), ""};
   placed.placement.cached_tokens = view.prefill.cached_tokens;
   return placed;
@@ -107,7 +106,7 @@ PlacementResult WorkerTable::PlaceMigration(SteadyTime now, const Candidates& ca
   std::vector<size_t> workers;
   std::vector<WorkerView> views;
   for (const auto& [worker, view] : candidates.views) {
-    if (workers_[worker].ref->handoff_address.empty()) continue;
+    if (workers_.at(worker).ref->handoff_address.empty()) continue;
     workers.push_back(worker);
     views.push_back(view);
   }
@@ -119,7 +118,7 @@ PlacementResult WorkerTable::PlaceMigration(SteadyTime now, const Candidates& ca
         {},
         absl::StrCat("no other decode worker of model ", query.model, " could take ", query.total_tokens, " tokens")};
   }
-  workers_[workers[*chosen]].sent.push_back({now, 0, PagesToStart(views[*chosen], query.prompt_tokens)});
+  workers_.at(workers[*chosen]).sent.push_back({now, 0, PagesToStart(views[*chosen], query.prompt_tokens)});
   Placement placement = MakePlacement(workers[*chosen], workers[*chosen], 0);
   placement.prefill = {};
   placement.local = false;
@@ -136,9 +135,9 @@ void WorkerTable::WantFasterPair(SteadyTime now, const Candidates& candidates, c
   if (chosen != nullptr) least = EstimateSeconds(*chosen, need, assumed) * kWorthwhile - kWorthwhileSeconds;
   std::optional<std::pair<size_t, size_t>> fastest;
   for (const auto& [decode, decode_view] : candidates.views) {
-    if (workers_[decode].ref->handoff_address.empty()) continue;
+    if (workers_.at(decode).ref->handoff_address.empty()) continue;
     for (const auto& [prefill, prefill_view] : candidates.views) {
-      if (workers_[prefill].status.role() != v1::WORKER_ROLE_PREFILL || pairs_.Holds(prefill, decode)) continue;
+      if (workers_.at(prefill).status.role() != v1::WORKER_ROLE_PREFILL || pairs_.Holds(prefill, decode)) continue;
       const PairView view{0, false, prefill_view, decode_view, {}};
       if (!IsPossible(view, need) || !WhyNoPair(prefill, decode).empty()) continue;
       const double seconds = EstimateSeconds(view, need, assumed);
@@ -159,7 +158,7 @@ PlacementResult WorkerTable::WhyNotPlaced(const Candidates& candidates, const Pl
         absl::StrCat("every ready pair of workers of model ", query.model, " has a worker that failed this request")};
   }
   for (const Pair& pair : pairs_.pairs()) {
-    if (pair.state == PairSet::State::kMismatch || !Matches(workers_[pair.decode], query) || !fits(View(pair)))
+    if (pair.state == PairSet::State::kMismatch || !Matches(workers_.at(pair.decode), query) || !fits(View(pair)))
       continue;
     const PairStatus status = StatusOf(pair);
     return {PlacementResult::Kind::kNoneReady,

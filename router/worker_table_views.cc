@@ -17,7 +17,7 @@ namespace baton::router {
 std::shared_ptr<const ModelAssets> WorkerTable::AssetsOf(const std::string& model) const {
   std::shared_ptr<const ModelAssets> found;
   for (const Pair& pair : pairs_.pairs()) {
-    const v1::ServedModel& served = workers_[pair.decode].status.model();
+    const v1::ServedModel& served = workers_.at(pair.decode).status.model();
     if (pair.state == PairSet::State::kMismatch || served.name() != model) continue;
     const auto assets = assets_.find(served.assets_fingerprint());
     if (assets == assets_.end() || assets->second.loaded == nullptr) continue;
@@ -38,9 +38,9 @@ ModelLimits WorkerTable::LimitsOf(const ServedModel& model) const {
     uint32_t local = 0;
   };
   std::map<std::string_view, Largest> by_numerics_id;
-  for (const Worker& worker : workers_) {
+  for (const auto& [_, worker] : workers_) {
     const v1::ServedModel& served = worker.status.model();
-    if (!worker.live() || worker.draining() || served.name() != model.name) continue;
+    if (!worker.live() || worker.leaving() || served.name() != model.name) continue;
     if (served.assets_fingerprint() != model.assets->fingerprint) continue;
     limits.vocab_size = served.vocab_size();
     // Takes the page size of a serving worker; without any, of a live worker.
@@ -68,14 +68,14 @@ ModelLimits WorkerTable::LimitsOf(const ServedModel& model) const {
 std::string WorkerTable::WhyNotServed(const std::string& model) const {
   for (const Pair& pair : pairs_.pairs()) {
     if (pair.state != PairSet::State::kMismatch) continue;
-    if (!model.empty() && workers_[pair.decode].status.model().name() != model) continue;
+    if (!model.empty() && workers_.at(pair.decode).status.model().name() != model) continue;
     return absl::StrCat(" (", PairName(pair), ": ", pair.detail, ")");
   }
   return "";
 }
 
 std::string WorkerTable::WhyNoTokenizer(const std::string& model) const {
-  for (const Worker& worker : workers_) {
+  for (const auto& [_, worker] : workers_) {
     if (!worker.live() || worker.status.model().name() != model) continue;
     const auto assets = assets_.find(worker.status.model().assets_fingerprint());
     if (assets != assets_.end() && !assets->second.error.empty()) {
@@ -89,10 +89,11 @@ absl::StatusOr<ServedModel> WorkerTable::FindModel(const std::string& name) cons
   std::set<std::string> names;
   for (const Pair& pair : pairs_.pairs()) {
     if (pair.state == PairSet::State::kMismatch) continue;
-    if (const std::string& served = workers_[pair.decode].status.model().name(); !names.contains(served))
+    if (const std::string& served = workers_.at(pair.decode).status.model().name(); !names.contains(served))
       names.insert(served);
   }
-  const bool is_known = std::any_of(workers_.begin(), workers_.end(), [&](const Worker& worker) {
+  const bool is_known = std::ranges::any_of(workers_, [&](const auto& entry) {
+    const Worker& worker = entry.second;
     return worker.ref && worker.status.model().name() == name;
   });
   if (names.empty() || (is_known && !names.contains(name))) {
@@ -119,19 +120,19 @@ absl::StatusOr<ServedModel> WorkerTable::FindModel(const std::string& name) cons
 
 std::map<std::string, int> WorkerTable::workers_by_state() const {
   std::map<std::string, int> counts{{"connecting", 0}, {"starting", 0}, {"serving", 0}, {"draining", 0}, {"lost", 0}};
-  for (const Worker& worker : workers_) ++counts[StateName(worker)];
+  for (const auto& [_, worker] : workers_) ++counts[StateName(worker)];
   return counts;
 }
 
 WorkerTable::PairStatus WorkerTable::StatusOf(const Pair& pair) const {
   if (pair.state != PairSet::State::kReady || Usable(pair)) return {NameOf(pair.state), pair.detail};
-  const Worker& away = workers_[pair.prefill].serving() ? workers_[pair.decode] : workers_[pair.prefill];
+  const Worker& away = workers_.at(pair.prefill).serving() ? workers_.at(pair.decode) : workers_.at(pair.prefill);
   return {"waiting", absl::StrCat("worker ", away.id, " is ", StateName(away))};
 }
 
 void WorkerTable::Describe(v1::GetStatusResponse& response) const {
   response.set_ready(ready());
-  for (const Worker& worker : workers_) {
+  for (const auto& [_, worker] : workers_) {
     const v1::WorkerStatus& status = worker.status;
     v1::WorkerInfo& info = *response.add_workers();
     info.set_worker_id(worker.id);
@@ -156,8 +157,8 @@ void WorkerTable::Describe(v1::GetStatusResponse& response) const {
   }
   for (const Pair& pair : pairs_.pairs()) {
     v1::PairInfo& info = *response.add_pairs();
-    info.set_prefill_worker(workers_[pair.prefill].id);
-    info.set_decode_worker(workers_[pair.decode].id);
+    info.set_prefill_worker(workers_.at(pair.prefill).id);
+    info.set_decode_worker(workers_.at(pair.decode).id);
     const PairStatus status = StatusOf(pair);
     info.set_state(status.state);
     info.set_detail(status.detail);
@@ -168,7 +169,7 @@ void WorkerTable::Describe(v1::ListModelsResponse& response) const {
   std::map<std::pair<std::string, std::string>, v1::ModelInfo> models;
   for (const Pair& pair : pairs_.pairs()) {
     if (pair.state == PairSet::State::kMismatch) continue;
-    const v1::ServedModel& served = workers_[pair.decode].status.model();
+    const v1::ServedModel& served = workers_.at(pair.decode).status.model();
     v1::ModelInfo& info = models[{served.name(), served.numerics_id()}];
     info.set_name(served.name());
     info.set_architecture(served.architecture());

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <random>
 
@@ -118,28 +119,29 @@ WorkerSpec Both(std::string name, std::vector<std::string> flags) {
 }
 
 absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Start(ClusterSpec spec) {
-  std::unique_ptr<Cluster> cluster(new Cluster);
-  BATON_RETURN_IF_ERROR(cluster->Launch(spec));
-  if (spec.wait_until_ready) BATON_RETURN_IF_ERROR(cluster->WaitReady());
+  std::unique_ptr<Cluster> cluster(new Cluster(std::move(spec)));
+  BATON_RETURN_IF_ERROR(cluster->Launch());
+  if (cluster->spec_.wait_until_ready) BATON_RETURN_IF_ERROR(cluster->WaitReady());
   return cluster;
 }
 
-absl::Status Cluster::Launch(const ClusterSpec& spec) {
+absl::Status Cluster::Launch() {
   std::string name = (std::filesystem::temp_directory_path() / "baton-cluster-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) return absl::InternalError(absl::StrCat("cannot create ", name));
   folder_ = name;
 
-  for (const WorkerSpec& worker : spec.workers) BATON_RETURN_IF_ERROR(LaunchWorker(spec, worker));
-  for (int i = 0; i < spec.routers; ++i) {
-    BATON_RETURN_IF_ERROR(LaunchRouter(spec, i == 0 ? kRouter : absl::StrCat(kRouter, i)));
+  for (const WorkerSpec& worker : spec_.workers) BATON_RETURN_IF_ERROR(LaunchWorker(worker));
+  WriteWorkersFile();
+  for (int i = 0; i < spec_.routers; ++i) {
+    BATON_RETURN_IF_ERROR(LaunchRouter(i == 0 ? kRouter : absl::StrCat(kRouter, i)));
   }
   return absl::OkStatus();
 }
 
-absl::Status Cluster::LaunchWorker(const ClusterSpec& spec, const WorkerSpec& worker_spec) {
+absl::Status Cluster::LaunchWorker(const WorkerSpec& worker_spec) {
   Worker& worker = workers_.emplace_back();
   worker.spec = worker_spec;
-  worker.host = HostOf(spec, worker_spec.name);
+  worker.host = HostOf(spec_, worker_spec.name);
   worker.address = Address(worker.host, FreePort());
   worker.control = v1::WorkerControl::NewStub(MakeChannel(worker.address));
   worker.metrics_port = FreePort();
@@ -149,7 +151,7 @@ absl::Status Cluster::LaunchWorker(const ClusterSpec& spec, const WorkerSpec& wo
                                     absl::StrCat("--listen=", worker.address),
                                     absl::StrCat("--metrics-listen=", Address(worker.host, worker.metrics_port)),
                                     "--kv-memory=64MiB"};
-  if (!spec.shipped_numerics) flags.insert(flags.end(), {"--threads=1", "--kv-dtype=f32"});
+  if (!spec_.shipped_numerics) flags.insert(flags.end(), {"--threads=1", "--kv-dtype=f32"});
   if (worker_spec.kind != WorkerKind::kPrefill) {
     flags.push_back(absl::StrCat("--handoff-listen=", Address(worker.host, FreePort())));
   }
@@ -157,32 +159,53 @@ absl::Status Cluster::LaunchWorker(const ClusterSpec& spec, const WorkerSpec& wo
   worker.process = std::make_unique<Process>(ProcessSpec{
       .name = worker_spec.name,
       .binary = BinaryFolder() / (worker_spec.kind == WorkerKind::kPrefill ? "baton-prefill" : "baton-decode"),
-      .arguments = MergeFlags({flags, spec.worker_flags, worker_spec.flags}),
+      .arguments = MergeFlags({flags, spec_.worker_flags, worker_spec.flags}),
       .environment = {absl::StrCat("BATON_SECRET=", worker_spec.secret)},
       .log_file = absl::StrCat(folder_, "/", worker_spec.name, ".log"),
-      .namespace_fd = NamespaceOf(spec, worker_spec.name)});
+      .namespace_fd = NamespaceOf(spec_, worker_spec.name)});
   return worker.process->Start();
 }
 
-absl::Status Cluster::LaunchRouter(const ClusterSpec& spec, const std::string& name) {
+absl::Status Cluster::LaunchRouter(const std::string& name) {
   std::vector<std::string> addresses;
   for (const Worker& worker : workers_) addresses.push_back(worker.address);
+  const std::string workers =
+      spec_.workers_file ? "--workers-file=" + WorkersFile() : "--workers=" + absl::StrJoin(addresses, ",");
   Router& router = routers_.emplace_back();
-  router.host = HostOf(spec, name);
+  router.host = HostOf(spec_, name);
   router.target = Address(router.host, FreePort());
   router.metrics_port = FreePort();
   router.process = std::make_unique<Process>(ProcessSpec{
       .name = name,
       .binary = BinaryFolder() / "baton-router",
       .arguments = MergeFlags({{absl::StrCat("--router-id=", name), absl::StrCat("--listen=", router.target),
-                                absl::StrCat("--metrics-listen=", Address(router.host, router.metrics_port)),
-                                absl::StrCat("--workers=", absl::StrJoin(addresses, ","))},
-                               spec.router_flags}),
+                                absl::StrCat("--metrics-listen=", Address(router.host, router.metrics_port)), workers},
+                               spec_.router_flags}),
       .environment = {},
       .log_file = absl::StrCat(folder_, "/", name, ".log"),
-      .namespace_fd = NamespaceOf(spec, name)});
+      .namespace_fd = NamespaceOf(spec_, name)});
   router.client = std::make_unique<TestClient>(router.target);
   return router.process->Start();
+}
+
+void Cluster::WriteWorkersFile() {
+  std::ofstream file(WorkersFile() + ".new");
+  for (const Worker& worker : workers_) {
+    if (worker.listed) file << worker.address << "\n";
+  }
+  file.close();
+  std::filesystem::rename(WorkersFile() + ".new", WorkersFile());  // routers see the old file or the new one
+}
+
+absl::Status Cluster::Join(const WorkerSpec& worker) {
+  BATON_RETURN_IF_ERROR(LaunchWorker(worker));
+  WriteWorkersFile();
+  return absl::OkStatus();
+}
+
+void Cluster::Leave(const std::string& name) {
+  Find(name).listed = false;
+  WriteWorkersFile();
 }
 
 Cluster::~Cluster() {

@@ -51,6 +51,7 @@ struct ClusterSpec {
   std::vector<std::string> worker_flags = {};  // of every worker
   std::vector<std::string> router_flags = {};
   bool wait_until_ready = true;
+  bool workers_file = false;          // routers read the workers' addresses from a file, for Join and Leave
   int routers = 1;                    // "router", "router1", ...
   VirtualNetwork* network = nullptr;  // with a node for each process; outlives the cluster
   bool shipped_numerics = false;      // the workers' default KV type and threads; otherwise f32 and one thread
@@ -73,6 +74,10 @@ class Cluster {
   void Drain(const std::string& name);
   // Sends SIGTERM, waits for the end, and returns the wait status.
   absl::StatusOr<int> Terminate(const std::string& name, absl::Duration timeout = kPatience);
+  // Starts a further worker, and lists the worker in the workers file. Does not wait.
+  absl::Status Join(const WorkerSpec& worker);
+  // Takes the worker off the workers file. The process runs on.
+  void Leave(const std::string& name);
   // Kills the process, if running, and starts the process again with the same flags and ports.
   absl::Status Restart(const std::string& name);
 
@@ -94,6 +99,7 @@ class Cluster {
     WorkerSpec spec;
     std::string host;
     std::string address;
+    bool listed = true;
     std::unique_ptr<v1::WorkerControl::Stub> control;
     int metrics_port = 0;
     std::unique_ptr<Process> process;
@@ -106,16 +112,19 @@ class Cluster {
     std::unique_ptr<TestClient> client;
   };
 
-  Cluster() = default;
-  absl::Status Launch(const ClusterSpec& spec);
-  absl::Status LaunchWorker(const ClusterSpec& spec, const WorkerSpec& worker_spec);
-  absl::Status LaunchRouter(const ClusterSpec& spec, const std::string& name);
+  explicit Cluster(ClusterSpec spec) : spec_(std::move(spec)) {}
+  absl::Status Launch();
+  absl::Status LaunchWorker(const WorkerSpec& worker_spec);
+  absl::Status LaunchRouter(const std::string& name);
+  std::string WorkersFile() const { return folder_ + "/workers"; }
+  void WriteWorkersFile();
   Worker& Find(const std::string& name);
   absl::Status CheckAlive();
   absl::Status IdleByStatus(Worker& worker);
   absl::Status IdleByMetrics(Worker& worker);
   void StopAll();
 
+  const ClusterSpec spec_;
   std::string folder_;
   std::vector<Worker> workers_;
   std::vector<Router> routers_;

@@ -20,7 +20,7 @@ void HearAll(WorkerTable& table, size_t prefills, size_t decodes, SteadyTime now
 }
 
 WorkerTable ReadyTable(size_t prefills, size_t decodes, SteadyTime now) {
-  WorkerTable table({std::vector<std::string>(prefills + decodes, "a:1"), absl::Hours(1), 0});
+  WorkerTable table = LargeTable(prefills + decodes);
   HearAll(table, prefills, decodes, now);
   table.Advance(now);
   table.OnAssets(now, "f1", AssetsNamed("f1"));

@@ -21,7 +21,7 @@ absl::Status Parse(std::vector<const char*> arguments, RouterOptions& options) {
 TEST(RouterOptionsTest, DefaultsNeedOnlyWorkers) {
   RouterOptions options;
   ASSERT_OK(Parse({"--workers", "127.0.0.1:1,127.0.0.1:2"}, options));
-  EXPECT_EQ(options.workers, (std::vector<std::string>{"127.0.0.1:1", "127.0.0.1:2"}));
+  EXPECT_EQ(options.discovery.workers, (std::vector<std::string>{"127.0.0.1:1", "127.0.0.1:2"}));
   EXPECT_EQ(options.peer_timeout, absl::Seconds(3));
 }
 

@@ -32,7 +32,7 @@ size_t PairsOf(const PairSet& set, size_t worker) {
 }
 
 TEST(PairSetTest, AFewWorkersAreAllPaired) {
-  PairSet set(7);
+  PairSet set;
   EXPECT_THAT(set.Complete({Range(0, 3), Range(3, 4), {6}}, Fits), IsEmpty());
   EXPECT_THAT(set.pairs(), SizeIs(3 * 4 + 1)) << "a worker of role both is a pair with itself, too";
   set.Complete({Range(0, 3), Range(3, 4), {6}}, Fits);
@@ -40,19 +40,19 @@ TEST(PairSetTest, AFewWorkersAreAllPaired) {
 }
 
 TEST(PairSetTest, AmongManyWorkersEachHasItsPartnersAndNoMore) {
-  PairSet set(200);
+  PairSet set;
   set.Complete({Range(0, 100), Range(100, 100), {}}, Fits);
   EXPECT_THAT(set.pairs(), SizeIs(100 * PairSet::kPartners));
   for (size_t worker = 0; worker < 200; ++worker) EXPECT_EQ(PairsOf(set, worker), PairSet::kPartners) << worker;
 }
 
 TEST(PairSetTest, WorkersThatLosePartnersGetOthers) {
-  PairSet set(21);
+  PairSet set;
   set.Complete({{0}, Range(1, 20), {}}, Fits);
   EXPECT_EQ(PairsOf(set, 0), 20u) << "each decode worker needs a partner";
   set.ForgetPairsOf(0);
   EXPECT_THAT(set.pairs(), IsEmpty());
-  PairSet more(30);
+  PairSet more;
   more.Complete({Range(0, 10), Range(10, 20), {}}, Fits);
   more.ForgetPairsOf(0);
   more.Complete({Range(1, 9), Range(10, 20), {}}, Fits);
@@ -61,7 +61,7 @@ TEST(PairSetTest, WorkersThatLosePartnersGetOthers) {
 
 TEST(PairSetTest, PairsOnDemandReplaceThePairThatWasUsedLeastRecently) {
   constexpr size_t kWorkers = PairSet::kMaxOnDemand + 10;
-  PairSet set(kWorkers);
+  PairSet set;
   SteadyTime now;
   set.Complete({{0}, {1}, {}}, Fits);
   set.Want(now, 0, 1);
@@ -79,7 +79,7 @@ TEST(PairSetTest, PairsOnDemandReplaceThePairThatWasUsedLeastRecently) {
 }
 
 TEST(PairSetTest, FewProbesRunAtATime) {
-  PairSet set(40);
+  PairSet set;
   set.Complete({Range(0, 20), Range(20, 20), {}}, Fits);
   const SteadyTime now;
   const std::vector<PairSet::Pair> first = set.StartProbes(now, Always);
@@ -94,7 +94,7 @@ TEST(PairSetTest, FewProbesRunAtATime) {
 }
 
 TEST(PairSetTest, AWorkerThatHangsDoesNotStopTheProbesOfOthers) {
-  PairSet set(60);
+  PairSet set;
   set.Complete({Range(0, 5), Range(5, 55), {}}, Fits);
   SteadyTime now;
   std::vector<PairSet::Pair> hanging;
@@ -115,7 +115,7 @@ TEST(PairSetTest, AWorkerThatHangsDoesNotStopTheProbesOfOthers) {
 }
 
 TEST(PairSetTest, TheLongestDueProbeGoesFirst) {
-  PairSet set(12);
+  PairSet set;
   set.Complete({{0, 1}, Range(2, 10), {}}, Fits);
   SteadyTime now;
   // Each probe fails at once, and every backoff passes. If the front of the list went first, the last pairs would wait.
@@ -131,7 +131,7 @@ TEST(PairSetTest, TheLongestDueProbeGoesFirst) {
 }
 
 TEST(PairSetTest, WorkersWithoutRoomAreNoFailure) {
-  PairSet set(2);
+  PairSet set;
   set.Complete({{0}, {1}, {}}, Fits);
   SteadyTime now;
   for (int again = 0; again < 5; ++again) {
@@ -144,7 +144,7 @@ TEST(PairSetTest, WorkersWithoutRoomAreNoFailure) {
 }
 
 TEST(PairSetTest, APairThatBreaksAgainAndAgainIsProbedLessOften) {
-  PairSet set(2);
+  PairSet set;
   set.Complete({{0}, {1}, {}}, Fits);
   SteadyTime now;
   const uint64_t id = set.pairs()[0].id;
@@ -167,7 +167,7 @@ TEST(PairSetTest, APairThatBreaksAgainAndAgainIsProbedLessOften) {
 }
 
 TEST(PairSetTest, AMeasurementOfAPathIsForgottenAfterAMinute) {
-  PairSet set(2);
+  PairSet set;
   set.Complete({{0}, {1}, {}}, Fits);
   SteadyTime now;
   set.OnHandedOver(now, set.pairs()[0].id, 1 << 20, 1, 1);
@@ -179,7 +179,7 @@ TEST(PairSetTest, AMeasurementOfAPathIsForgottenAfterAMinute) {
 }
 
 TEST(PairSetTest, APairGoesThroughItsStates) {
-  PairSet set(2);
+  PairSet set;
   set.Complete({{0}, {1}, {}}, Fits);
   SteadyTime now;
   const uint64_t id = set.pairs()[0].id;
@@ -212,7 +212,7 @@ TEST(PairSetTest, APairGoesThroughItsStates) {
 }
 
 TEST(PairSetTest, AMismatchIsShownWhileAWorkerHasNoPartner) {
-  PairSet set(4);
+  PairSet set;
   const auto even_with_even = [](size_t prefill, size_t decode) -> std::string {
     return prefill % 2 == decode % 2 ? "" : "odd";
   };

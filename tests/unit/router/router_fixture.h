@@ -54,8 +54,14 @@ class RouterTest : public ::testing::Test {
     workers_.push_back(std::make_unique<FakeWorker>(FakeWorkerOptions{id, role, listen, assets_, ""}, handoffs_));
     return *workers_.back();
   }
+  // Starts the router with all workers so far.
   void StartRouter() {
-    for (const auto& worker : workers_) options_.workers.push_back(worker->address());
+    std::vector<std::string> addresses;
+    for (const auto& worker : workers_) addresses.push_back(worker->address());
+    StartRouter(std::move(addresses));
+  }
+  void StartRouter(std::vector<std::string> workers) {
+    options_.discovery.workers = std::move(workers);
     ASSERT_OK_AND_ASSIGN(router_, Router::Start(options_));
     channel_ = MakeChannel(absl::StrCat("127.0.0.1:", router_->port()));
     client_ = v1::Inference::NewStub(channel_);

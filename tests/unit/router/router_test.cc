@@ -9,6 +9,7 @@
 #include "absl/synchronization/notification.h"
 #include "router_fixture.h"
 #include "tests/metrics_page.h"
+#include "tests/temp_folder.h"
 
 namespace baton::router {
 namespace {
@@ -90,6 +91,47 @@ TEST_F(RouterTest, ARestartedWorkerIsTakenBack) {
   }
   EXPECT_TRUE(WaitFor([&] { return router_->ready(); }));
   ExpectCanned(Generate(Request(5)), 5);
+}
+
+TEST_F(RouterTest, WorkersJoinAndLeaveWithTheWorkersFile) {
+  const testing::TempFolder folder;
+  options_.discovery.workers_file = (folder.path() / "workers").string();
+  options_.discovery.interval = absl::Milliseconds(10);
+  FakeWorker& first = AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  FakeWorker& second = AddWorker("b2", v1::WORKER_ROLE_BOTH);
+  folder.Write("workers", first.address());
+  StartRouter({});
+  ASSERT_TRUE(WaitFor([&] { return router_->ready(); }));
+  ExpectCanned(Generate(Request(5)), 5);
+
+  folder.Write("workers", second.address());
+  ASSERT_TRUE(WaitFor([&] { return Status().workers_size() == 1 && Status().workers(0).worker_id() == "b2"; }));
+  ASSERT_TRUE(WaitFor([&] { return router_->ready(); }));
+  const int calls = first.decode_calls();
+  ExpectCanned(Generate(Request(5)), 5);
+  EXPECT_EQ(first.decode_calls(), calls);
+}
+
+TEST_F(RouterTest, ARequestAtAWorkerThatLeavesTheListGoesOn) {
+  const testing::TempFolder folder;
+  options_.discovery.workers_file = (folder.path() / "workers").string();
+  options_.discovery.interval = absl::Milliseconds(10);
+  FakeWorker& worker = AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  folder.Write("workers", worker.address());
+  StartRouter({});
+  ASSERT_TRUE(WaitFor([&] { return router_->ready(); }));
+  worker.SetDecodeScript(StallAfter(3));
+  grpc::ClientContext context;
+  context.set_deadline(GrpcDeadline(kPatience));
+  const Answer answer = Generate(Request(20), context, [&](size_t tokens) {
+    if (tokens < 3) return;
+    folder.Write("workers", "");
+    EXPECT_TRUE(WaitFor([&] { return Status().workers(0).state() == "draining"; }));
+    context.TryCancel();
+  });
+  EXPECT_EQ(answer.tokens.size(), 3u);
+  EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_TRUE(WaitFor([&] { return Status().workers_size() == 0; })) << "forgotten once the request has ended";
 }
 
 TEST_F(RouterTest, AssetsWithAnotherFingerprintAreNotUsed) {

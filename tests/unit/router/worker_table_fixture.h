@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/steady_time.h"
 #include "fake_tokenizer.h"
 #include "router/worker_table.h"
@@ -42,9 +43,27 @@ inline std::shared_ptr<const ModelAssets> AssetsNamed(const std::string& fingerp
   return assets;
 }
 
-// A table of four addresses; the test plays the network.
+// A table whose workers have the given addresses, and indices from 0.
+inline WorkerTable TableOf(WorkerTable::Options options, const std::vector<std::string>& addresses) {
+  WorkerTable table(std::move(options));
+  table.SetMembers(addresses);
+  return table;
+}
+
+// A table with `count` workers.
+inline WorkerTable LargeTable(size_t count) {
+  std::vector<std::string> addresses;
+  for (size_t i = 0; i < count; ++i) addresses.push_back(absl::StrCat("a:", i + 1));
+  return TableOf({.peer_timeout = absl::Hours(1)}, addresses);
+}
+
+// A table of four addresses, unless a test says otherwise; the test plays the network.
 class WorkerTableTest : public ::testing::Test {
  protected:
+  explicit WorkerTableTest(const std::vector<std::string>& addresses = {"a:1", "b:2", "c:3", "d:4"})
+      : table_({.peer_timeout = kPeerTimeout, .is_idle = [this](const WorkerRef&) { return idle_; }}) {
+    table_.SetMembers(addresses);
+  }
   void Hear(size_t worker, const v1::WorkerStatus& status) {
     table_.OnStatus(now_, worker, status, [] { return nullptr; });
   }
@@ -83,7 +102,8 @@ class WorkerTableTest : public ::testing::Test {
   }
 
   SteadyTime now_;
-  WorkerTable table_{{{"a:1", "b:2", "c:3", "d:4"}, kPeerTimeout, 0}};
+  bool idle_ = true;  // whether the router has no request at any worker
+  WorkerTable table_;
 };
 
 }  // namespace baton::router

@@ -107,7 +107,8 @@ TEST_F(PagesTest, AWorkerThatDoesNotTellIsReportedOnce) {
 }
 
 TEST_F(PagesTest, OnlyThePrefixPolicyFollowsPages) {
-  WorkerTable table({{"a:1"}, kPeerTimeout, 0, {PlacementPolicy::kLeastLoaded, 512}});
+  WorkerTable table =
+      TableOf({.peer_timeout = kPeerTimeout, .placement = {PlacementPolicy::kLeastLoaded, 512}}, {"a:1"});
   table.OnStatus(now_, 0, StatusOf("b1", v1::WORKER_ROLE_BOTH), [] { return nullptr; });
   EXPECT_TRUE(table.Advance(now_).watch_pages.empty());
   table.OnAssets(now_, "f1", AssetsNamed("f1"));

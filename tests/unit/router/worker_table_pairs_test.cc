@@ -162,7 +162,7 @@ class ManyWorkersTest : public ::testing::Test {
 
   size_t large_ = 0;
   SteadyTime now_;
-  WorkerTable table_{{std::vector<std::string>(kWorkers, "a:1"), absl::Hours(1), 0}};
+  WorkerTable table_ = LargeTable(kWorkers);
 };
 
 TEST_F(ManyWorkersTest, APairThatWouldBeSoonerIsProvenAndThenUsed) {

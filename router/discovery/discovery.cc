@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "router/discovery/discovery.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "common/log.h"
+#include "common/options.h"
+#include "common/status_macros.h"
+#include "common/strings.h"
+
+namespace baton::router {
+namespace {
+
+constexpr size_t kMaxFileBytes = 1 << 20;
+
+absl::StatusOr<std::vector<WorkerSource>> ReadWorkersFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::NotFoundError(Concat(path, ": cannot be read, expected a worker's address on each line"));
+  std::string text(kMaxFileBytes + 1, '\0');
+  text.resize(static_cast<size_t>(file.read(text.data(), static_cast<std::streamsize>(text.size())).gcount()));
+  if (file.bad()) return absl::NotFoundError(Concat(path, ": cannot be read"));
+  if (text.size() > kMaxFileBytes) {
+    return absl::InvalidArgumentError(Concat(path, ": longer than ", kMaxFileBytes, " bytes"));
+  }
+  absl::StatusOr<std::vector<WorkerSource>> sources = ParseWorkersFile(text);
+  if (!sources.ok()) return absl::InvalidArgumentError(Concat(path, ": ", sources.status().message()));
+  return sources;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Discovery>> Discovery::Start(DiscoveryOptions options, OnChange on_change) {
+  std::unique_ptr<Discovery> discovery(new Discovery(std::move(options), std::move(on_change)));
+  for (const std::string& entry : discovery->options_.workers) {
+    BATON_ASSIGN_OR_RETURN(WorkerSource source, OfOption("workers", ParseWorkerSource(entry)));
+    discovery->fixed_.push_back(std::move(source));
+  }
+  BATON_RETURN_IF_ERROR(OfOption("workers-file", discovery->ReadFile()));
+  discovery->Report();
+  discovery->thread_ = std::thread([self = discovery.get()] { self->Run(); });
+  return discovery;
+}
+
+Discovery::~Discovery() {
+  if (!thread_.joinable()) return;
+  stop_.Signal();
+  thread_.join();
+}
+
+absl::Status Discovery::ReadFile() {
+  if (options_.workers_file.empty()) return absl::OkStatus();
+  BATON_ASSIGN_OR_RETURN(of_file_, ReadWorkersFile(options_.workers_file));
+  return absl::OkStatus();
+}
+
+void Discovery::Run() {
+  pthread_setname_np(pthread_self(), "discovery");
+  pollfd stopped = {.fd = stop_.fd(), .events = POLLIN, .revents = 0};
+  do {
+    Note("workers-file", ReadFile());
+    LookUpNames();
+    Report();
+  } while (poll(&stopped, 1, static_cast<int>(absl::ToInt64Milliseconds(options_.interval))) == 0);
+}
+
+void Discovery::LookUpNames() {
+  std::vector<WorkerSource> names;
+  for (const std::vector<WorkerSource>* sources : {&fixed_, &of_file_}) {
+    std::ranges::copy_if(*sources, std::back_inserter(names),
+                         [](const WorkerSource& source) { return source.kind != WorkerSource::Kind::kAddress; });
+  }
+  std::erase_if(resolved_, [&](const auto& answer) {
+    return std::ranges::find(names, answer.first, &WorkerSource::entry) == names.end();
+  });
+  if (names.empty()) return;
+  std::vector<DnsAnswer> answers = LookUp(names, options_.dns, stop_);
+  for (size_t i = 0; i < names.size(); ++i) {
+    Note(names[i].entry, answers[i].status());
+    if (answers[i].ok()) resolved_[names[i].entry] = *std::move(answers[i]);
+    if (absl::IsNotFound(answers[i].status())) resolved_[names[i].entry].clear();
+  }
+}
+
+void Discovery::Report() {
+  Addresses list;
+  absl::flat_hash_set<std::string> seen;
+  const auto add = [&](const std::string& address) {
+    if (seen.insert(address).second) list.push_back(address);
+  };
+  for (const std::vector<WorkerSource>* sources : {&fixed_, &of_file_}) {
+    for (const WorkerSource& source : *sources) {
+      if (source.kind == WorkerSource::Kind::kAddress) {
+        add(source.entry);
+      } else if (const auto found = resolved_.find(source.entry); found != resolved_.end()) {
+        std::ranges::for_each(found->second, add);
+      }
+    }
+  }
+  if (list == reported_) return;
+  reported_ = std::move(list);
+  on_change_(reported_);
+}
+
+void Discovery::Note(const std::string& what, const absl::Status& status) {
+  std::string& logged = errors_[what];
+  std::string error = status.ok() ? "" : std::string(status.message());
+  if (error == logged) return;
+  Log(status.ok() ? LogLevel::kInfo : LogLevel::kWarning, status.ok() ? "discovery.works_again" : "discovery.failed",
+      {{"subject", what}, {"detail", error}});
+  logged = std::move(error);
+}
+
+}  // namespace baton::router
