@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps the list of the workers' addresses. A thread of its own reads the workers file and asks DNS at an interval.
 //
-// What cannot be read counts as unchanged: a file that is missing or wrong, and a name without an answer. If DNS says
+// A file that is missing or wrong, and a name without an answer, count as unchanged. If DNS says
 // that a name has no records, the name has no workers.
 #pragma once
 
