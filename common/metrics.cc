@@ -9,12 +9,17 @@
 #include <vector>
 
 #include "common/address.h"
+#include "common/metrics_vllm.h"
 #include "common/status_macros.h"
 
 namespace baton {
 
-absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& listen) {
-  std::unique_ptr<MetricsServer> server(new MetricsServer);
+MetricsNames MetricsNamesFrom(std::string_view name) {
+  return name == "vllm" ? MetricsNames::kVllm : name == "both" ? MetricsNames::kBoth : MetricsNames::kBaton;
+}
+
+absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::string& listen, MetricsNames names) {
+  std::unique_ptr<MetricsServer> server(new MetricsServer(names));
   if (listen.empty()) return server;
   BATON_RETURN_IF_ERROR(CheckCanListen(listen));
   BATON_ASSIGN_OR_RETURN(const HostPort address, ParseHostPort(listen));
@@ -24,8 +29,15 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const std::s
 
 std::string MetricsServer::Page() const {
   std::vector<prometheus::MetricFamily> families = registry_.Collect();
-  std::vector<prometheus::MetricFamily> process = process_.Collect();
-  families.insert(families.end(), std::make_move_iterator(process.begin()), std::make_move_iterator(process.end()));
+  const auto append = [&families](std::vector<prometheus::MetricFamily> more) {
+    families.insert(families.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  };
+  if (names_ != MetricsNames::kBaton) {
+    std::vector<prometheus::MetricFamily> renamed = VllmFamilies(families);
+    if (names_ == MetricsNames::kVllm) families.clear();
+    append(std::move(renamed));
+  }
+  append(process_.Collect());
   return prometheus::TextSerializer().Serialize(families);
 }
 

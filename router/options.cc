@@ -4,6 +4,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/address.h"
+#include "common/metrics.h"
 #include "common/status_macros.h"
 
 namespace baton::router {
@@ -12,6 +13,8 @@ void DescribeOptions(OptionSet& set, RouterOptions& options) {
   set.Add("router-id", &options.router_id, "name of this process in logs");
   set.Add("listen", &options.listen, "host:port for clients (gRPC)");
   set.Add("metrics-listen", &options.metrics_listen, "host:port for /metrics; empty: not served");
+  set.AddChoice("metrics-names", &options.metrics_names, kMetricsNames,
+                "names of the metrics: Baton's, vLLM's for the same facts, or both");
   set.AddList("workers", &options.discovery.workers,
               "host:port of each worker's gRPC server; dns:///name:port for a worker at each address of the name; "
               "dns:///_service._protocol.name for SRV records. Workers report their roles and models");

@@ -16,6 +16,7 @@ struct RouterOptions {
   std::string router_id = "router";
   std::string listen = "127.0.0.1:50051";
   std::string metrics_listen = "127.0.0.1:9400";
+  std::string metrics_names = "baton";
   DiscoveryOptions discovery;
 
   absl::Duration peer_timeout = absl::Seconds(3);

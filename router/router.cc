@@ -49,7 +49,8 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
   router->parts_ = std::make_unique<Parts>(options.max_requests);
   Parts& parts = *router->parts_;
   BATON_ASSIGN_OR_RETURN(parts.metrics_server,
-                         OfOption("metrics-listen", MetricsServer::Start(options.metrics_listen)));
+                         OfOption("metrics-listen", MetricsServer::Start(options.metrics_listen,
+                                                                         MetricsNamesFrom(options.metrics_names))));
   parts.metrics = std::make_unique<RouterMetrics>(parts.metrics_server->registry());
 
   WorkerRegistry::Options registry;

@@ -83,7 +83,8 @@ absl::StatusOr<std::unique_ptr<WorkerHost>> WorkerHost::Create(const WorkerOptio
   if (options.pages == 0) BATON_RETURN_IF_ERROR(CheckKvMemory("kv-memory", options.kv_memory.bytes));
   BATON_RETURN_IF_ERROR(OfOption("listen", CheckCanListen(options.listen)));
   BATON_ASSIGN_OR_RETURN(host->metrics_server_,
-                         OfOption("metrics-listen", MetricsServer::Start(options.metrics_listen)));
+                         OfOption("metrics-listen", MetricsServer::Start(options.metrics_listen,
+                                                                         MetricsNamesFrom(options.metrics_names))));
   host->metrics_ =
       std::make_unique<WorkerMetrics>(host->metrics_server_->registry(), options.model_name, RoleName(role));
   BATON_ASSIGN_OR_RETURN(host->assets_, LoadTextAssets(options.model));

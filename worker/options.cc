@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/address.h"
 #include "common/cpus.h"
+#include "common/metrics.h"
 #include "common/status_macros.h"
 #include "engine/kernels/backend.h"
 
@@ -94,6 +95,8 @@ void WorkerOptions::AddTo(OptionSet& set) {
   set.Add("worker-id", &worker_id, "name in logs, metrics and status (default: <role>-<host>-<port>)");
   set.Add("listen", &listen, "host:port for gRPC, from the router");
   set.Add("metrics-listen", &metrics_listen, "host:port for http /metrics; empty: not served");
+  set.AddChoice("metrics-names", &metrics_names, kMetricsNames,
+                "names of the metrics: Baton's, vLLM's for the same facts, or both");
   std::vector<std::string> devices = KnownDevices();
   devices.emplace_back("replay");
   set.AddChoice(

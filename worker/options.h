@@ -24,6 +24,7 @@ struct WorkerOptions {
   std::string worker_id;   // default: "<role>-<host>-<port>"
   std::string listen;
   std::string metrics_listen;
+  std::string metrics_names = "baton";
 
   std::string device = "cpu";
   absl::Duration replay_step = absl::Milliseconds(10);
