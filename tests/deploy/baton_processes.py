@@ -5,10 +5,12 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import socket
 import subprocess
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -60,6 +62,10 @@ class Processes:
         handoffs = [f"--handoff-listen=127.0.0.1:{free_port()}"] if role == "decode" else []
         return self.start_baton(name, role, f"--model={MODEL}", f"--worker-id={name}", "--device=replay", "--threads=1",
                                 "--kv-memory=32MiB", *handoffs)
+
+    def running_sequences(self, worker):
+        with urllib.request.urlopen(f"http://{self.metrics[worker]}/metrics", timeout=10) as page:
+            return float(re.search(r"^baton_worker_running_sequences{.*} (.*)$", page.read().decode(), re.MULTILINE)[1])
 
     def kill(self, name):
         self.running[name].send_signal(signal.SIGKILL)
