@@ -38,7 +38,7 @@ def free_port():
 
 
 class Processes:
-    """Starts programs that log into `folder`. No program outlives stop()."""
+    """Starts programs that log into `folder`. No program outlives stop(), or this test if it is killed."""
 
     def __init__(self, binaries, folder):
         self.binaries, self.folder = pathlib.Path(binaries), pathlib.Path(folder)
@@ -46,8 +46,8 @@ class Processes:
 
     def start(self, name, *command, **environment):
         with open(self.folder / f"{name}.log", "wb") as log:
-            self.running[name] = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                                                  env={**os.environ, **environment})
+            self.running[name] = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *command], stdout=log,
+                                                  stderr=log, stdin=subprocess.DEVNULL, env={**os.environ, **environment})
 
     def start_baton(self, name, role, *options):
         """Starts baton-<role> and returns the address of its gRPC server."""

@@ -67,7 +67,10 @@ class LiveMetricsTest(unittest.TestCase):
     @classmethod
     def run_load(cls):
         baton = cls.processes.binaries / "baton"
-        subprocess.run([baton, "status", "--target", cls.router, "--wait", "30s"], check=True, stdout=subprocess.DEVNULL)
+        status = subprocess.run([baton, "status", "--target", cls.router, "--wait", "30s"], capture_output=True, text=True,
+                                check=False)
+        if status.returncode != 0:
+            raise AssertionError(f"not ready: {status.stdout}{status.stderr}{cls.processes.log_of('router')}")
         cls.prometheus.wait_until_up(len(WORKERS) + 1)
         time.sleep(3)  # idle processes: a rate is 0, and a careless quotient NaN
         load = subprocess.Popen([baton, "bench", "serve", "--target", cls.router, f"--rate={RATE}",
