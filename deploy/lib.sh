@@ -73,7 +73,7 @@ as_root() {
 }
 
 # install_as_root PACKAGE...: installs packages and starts none of their services. Debian asks policy-rc.d before the
-# start of a service; 101 means no. The package prometheus is needed for promtool only: its service stays off at boot, too.
+# start of a service; 101 means no. Tests need the programs of the package prometheus: its service stays off at boot, too.
 install_as_root() (
   policy=/usr/sbin/policy-rc.d
   if [[ ! -e $policy ]]; then
