@@ -25,7 +25,7 @@
 {{- $_ := set $config "handoff-listen" (include "baton.listen" (dict "root" .root "port" $facts.handoff)) -}}
 {{- end -}}
 {{- range $name, $value := $own.options -}}
-{{- $_ := set $config $name (ternary ($value | toString | int64) $value (kindIs "float64" $value)) -}}
+{{- $_ := set $config $name (ternary (int64 $value) $value (kindIs "float64" $value)) -}}
 {{- end -}}
 {{- toYaml $config -}}
 {{- end }}

