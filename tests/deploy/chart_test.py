@@ -5,6 +5,7 @@
 BATON_BIN names the folder with the built programs.
 """
 
+import base64
 import json
 import os
 import pathlib
@@ -17,6 +18,7 @@ import unittest
 
 import helm
 from checks import problems_of
+from fake_cluster import fake_cluster
 from kubernetes_fields import Fields
 from program_options import ProgramOptions
 from release import Release
@@ -94,7 +96,18 @@ class ChartTest(unittest.TestCase):
     def test_the_secret_stays_after_the_release(self):
         secret = by_name(helm.template(), "Secret", "rel-baton-secret")
         self.assertEqual(secret["metadata"]["annotations"], {"helm.sh/resource-policy": "keep"})
-        self.assertGreater(len(secret["data"]["secret"]), 16)
+        self.assertGreater(len(base64.b64decode(secret["data"]["secret"])), 32)
+
+    def test_an_upgrade_keeps_the_value_of_the_secret(self):
+        owner = {"meta.helm.sh/release-name": "rel", "meta.helm.sh/release-namespace": "serving"}
+        metadata = {"name": "rel-baton-secret", "namespace": "serving", "annotations": owner,
+                    "labels": {"app.kubernetes.io/managed-by": "Helm"}}
+        old = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"secret": "dGhlIG9sZCBzZWNyZXQ="}}
+        for known, same in (old, True), (None, False):
+            with tempfile.TemporaryDirectory() as folder, fake_cluster(known, pathlib.Path(folder)) as config:
+                documents = helm.template(arguments=["--dry-run=server", "--disable-openapi-validation", "--kubeconfig", str(config)])
+            value = by_name(documents, "Secret", "rel-baton-secret")["data"]["secret"]
+            self.assertEqual(value == old["data"]["secret"], same)
 
     def test_rules_and_dashboards_are_those_of_the_files(self):
         switches = ["monitoring.rules=true", "monitoring.dashboards=true"]

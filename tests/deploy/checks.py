@@ -51,11 +51,22 @@ def service_ports(release):
     for pod in release.pods_with({"app.kubernetes.io/component": "test"}):
         target = re.fullmatch(r"(.*):(\d+)", release.options(pod)["target"])
         yield from backend_problems(release, pod.where, target[1], int(target[2]))
+    yield from scraped_ports(release)
+
+
+def scraped_ports(release):
     for document in release.of_kind("PodMonitor"):
         for endpoint in document["spec"]["podMetricsEndpoints"]:
             for pod in release.servers():
                 if endpoint["port"] not in pod.ports():
                     yield f"{where_of(document)}: {pod.where} has no port {endpoint['port']}"
+    for document in release.of_kind("ServiceMonitor"):
+        wanted = document["spec"]["selector"]["matchLabels"]
+        for service in release.of_kind("Service"):
+            ports = {port["name"] for port in service["spec"]["ports"]}
+            for endpoint in document["spec"]["endpoints"]:
+                if matches(wanted, service["metadata"]["labels"]) and endpoint["port"] not in ports:
+                    yield f"{where_of(document)}: {where_of(service)} has no port {endpoint['port']}"
 
 
 def backend_problems(release, where, name, port):

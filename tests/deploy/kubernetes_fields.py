@@ -10,7 +10,7 @@ import pathlib
 import re
 
 import custom_resources
-from helm import tool
+from helm import TOOLS
 from jsonschema import Draft7Validator
 
 CLASSES = {
@@ -36,7 +36,7 @@ class Fields:
     def __init__(self, kube_version):
         self.version = tuple(int(part) for part in kube_version.split("."))
         # Between two releases, stable kinds only gain fields: the older API serves for the first releases.
-        folder = tool("kubernetes-1.29" if self.version < (1, 31) else "kubernetes-1.34")
+        folder = TOOLS["kubernetes-1.29" if self.version < (1, 31) else "kubernetes-1.34"]
         self.files = {path.name.lower(): path for path in pathlib.Path(folder).iterdir()}
         self.class_of = functools.lru_cache(maxsize=None)(self._read_class)
 
