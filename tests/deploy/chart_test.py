@@ -118,12 +118,12 @@ class ChartTest(unittest.TestCase):
             dashboard = '{"title": "{{ not a template }}"}\n'
             rules = {"groups": [{"name": "g", "rules": [
                 {"alert": "A", "expr": "up == 0", "annotations": {"summary": "{{ $labels.pod }}"}}]}]}
-            for name, text in ("dashboards/a.json", dashboard), ("rules/a.rules.yaml", json.dumps(rules)):
+            for name, text in ("dashboards/a_b.json", dashboard), ("rules/a_b.rules.yaml", json.dumps(rules)):
                 (chart / "files" / name).parent.mkdir(parents=True)
                 (chart / "files" / name).write_text(text)
             documents = helm.template(sets=switches, chart=chart)
-        self.assertEqual(by_name(documents, "ConfigMap", "rel-baton-dashboard-a")["data"]["a.json"], dashboard)
-        self.assertEqual(by_name(documents, "PrometheusRule", "rel-baton-a")["spec"], rules)
+        self.assertEqual(by_name(documents, "ConfigMap", "rel-baton-dashboard-a-b")["data"]["a_b.json"], dashboard)
+        self.assertEqual(by_name(documents, "PrometheusRule", "rel-baton-a-b")["spec"], rules)
 
     def test_a_package_has_the_dashboards_and_rules_of_the_repository(self):
         self.assertEqual(os.readlink(helm.CHART / "files" / "dashboards"), "../../../grafana")
@@ -133,7 +133,7 @@ class ChartTest(unittest.TestCase):
         deploy = helm.ROOT / "deploy"
         wanted = {f"rel-baton-dashboard-{path.stem}" for path in deploy.glob("grafana/*.json")}
         wanted |= {f"rel-baton-{path.name.removesuffix('.rules.yaml')}" for path in deploy.glob("prometheus/*.rules.yaml")}
-        self.assertLessEqual(wanted, names)
+        self.assertLessEqual({name.replace("_", "-") for name in wanted}, names)
 
     def test_the_readme_has_the_values_of_the_chart(self):
         script = helm.ROOT / "deploy" / "helm" / "values_doc.py"

@@ -29,10 +29,10 @@ class HelmError(Exception):
 
 
 def helm(*arguments):
-    """Helm's standard output. HelmError has Helm's standard error."""
+    """Helm's standard output. HelmError has all that Helm printed."""
     run = subprocess.run([TOOLS["helm"], *arguments], capture_output=True, text=True, check=False, timeout=60)
     if run.returncode != 0:
-        raise HelmError(run.stderr)
+        raise HelmError(run.stdout + run.stderr)
     return run.stdout
 
 
