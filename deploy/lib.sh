@@ -55,6 +55,8 @@ step() {
 missing_packages() {
   local wanted installed
   wanted=$(sed 's/#.*//' "$root/deploy/packages.txt" | tr -s ' \t' '\n' | sed '/^$/d' | sort -u) || return
+  # Node.js of another origin has its own npm, and conflicts with Debian's.
+  if command -v npm >/dev/null; then wanted=$(sed '/^npm$/d' <<<"$wanted"); fi
   [[ -n $wanted ]] || return 1
   # For an unknown package, dpkg-query fails with 1: the package is missing.
   # shellcheck disable=SC2086  # one word per package

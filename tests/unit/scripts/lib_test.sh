@@ -59,6 +59,11 @@ mkdir -p "$folder/root/deploy"
 root=$folder/root
 echo 'bash no-such-package # a comment' >"$root/deploy/packages.txt"
 [[ $(missing_packages) == no-such-package ]] || { echo "missing packages: $(missing_packages)"; failed=1; }
+dpkg-query() { return 1; } # no package is installed
+npm() { :; }
+echo 'no-such-package npm' >"$root/deploy/packages.txt"
+[[ $(missing_packages) == no-such-package ]] || { echo "an npm that no package installed is not taken"; failed=1; }
+unset -f npm
 dpkg-query() { return 127; }
 expect fails "looking for packages without dpkg-query" install_packages
 unset -f dpkg-query

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""live_metrics_test.py BINARIES: a router, two prefill and two decode workers serve a load, and the busier decode
-worker is killed. A Prometheus then has data for every query of the dashboards and for every rule."""
+"""A router, two prefill and two decode workers serve a load, and the busier decode worker is killed. A Prometheus then has
+data for every query of the dashboards and for every rule.
+
+BATON_BIN names the folder with the built programs."""
 
 import json
 import math
+import os
 import re
 import subprocess
-import sys
 import tempfile
 import time
 import unittest
@@ -17,7 +19,7 @@ import yaml
 from baton_processes import Processes, Prometheus
 from documented import DASHBOARDS, RULES, SELECTOR
 
-BINARIES = sys.argv.pop() if len(sys.argv) > 1 else None
+BINARIES = os.environ["BATON_BIN"]
 WORKERS = {"prefill-0": "prefill", "prefill-1": "prefill", "decode-0": "decode", "decode-1": "decode"}
 SECONDS_OF_LOAD = 16
 RATE = 5  # requests per second

@@ -5,7 +5,7 @@ finds names that no process serves."""
 import pathlib
 import re
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 DASHBOARDS = ROOT / "deploy" / "grafana"
 RULES = ROOT / "deploy" / "prometheus" / "baton.rules.yaml"
 

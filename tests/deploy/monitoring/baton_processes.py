@@ -17,7 +17,7 @@ import urllib.request
 import yaml
 
 SECRET = "a secret of the tests, long enough"
-MODEL = pathlib.Path(__file__).resolve().parents[2] / "models" / "demo-chat"
+MODEL = pathlib.Path(__file__).resolve().parents[3] / "models" / "demo-chat"
 
 claims = []  # sockets that hold this test's ports: see FreePort() of tests/integration/cluster.cc
 
