@@ -109,6 +109,7 @@ std::vector<PairSet::Pair> PairSet::StartProbes(SteadyTime now, absl::FunctionRe
     ++running_of[pair.prefill];
     if (!pair.local()) ++running_of[pair.decode];
   };
+  const auto is_busy = [&](size_t worker) { return running_of[worker] >= kMaxProbesOfAWorker; };
   std::vector<Pair*> due;
   for (Pair& pair : pairs_) {
     if (pair.state == State::kProbing) start(pair);
@@ -119,7 +120,7 @@ std::vector<PairSet::Pair> PairSet::StartProbes(SteadyTime now, absl::FunctionRe
   std::vector<Pair> started;
   for (Pair* pair : due) {
     if (running >= kMaxProbes) break;
-    if (std::max(running_of[pair->prefill], running_of[pair->decode]) >= kMaxProbesOfAWorker) continue;
+    if (is_busy(pair->prefill) || is_busy(pair->decode)) continue;
     pair->state = State::kProbing;
     start(*pair);
     started.push_back(*pair);
