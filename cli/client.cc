@@ -113,6 +113,17 @@ absl::StatusOr<v1::GetStatusResponse> Client::GetStatus(absl::Duration timeout) 
   return response;
 }
 
+absl::StatusOr<v1::Trace> Client::GetTrace(const std::string& id, absl::Duration timeout) {
+  grpc::ClientContext context;
+  SetTimeout(context, timeout);
+  v1::GetTraceRequest request;
+  request.set_id(id);
+  v1::Trace response;
+  const grpc::Status status = admin_->GetTrace(&context, request, &response);
+  if (!status.ok()) return Explain(status, absl::FormatDuration(timeout));
+  return response;
+}
+
 absl::StatusOr<v1::ListModelsResponse> Client::ListModels(absl::Duration timeout) {
   grpc::ClientContext context;
   SetTimeout(context, timeout);

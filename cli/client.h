@@ -42,6 +42,7 @@ class Client {
                                       absl::FunctionRef<bool(const v1::GenerateResponse&)> on_message);
 
   absl::StatusOr<v1::GetStatusResponse> GetStatus(absl::Duration timeout);
+  absl::StatusOr<v1::Trace> GetTrace(const std::string& id, absl::Duration timeout);
   absl::StatusOr<v1::ListModelsResponse> ListModels(absl::Duration timeout);
 
   v1::Inference::Stub& inference() { return *inference_; }

@@ -102,6 +102,8 @@ absl::Status InitLogging(const LogOptions& options, std::string_view process) {
   return absl::OkStatus();
 }
 
+bool LogEnabled(LogLevel level) { return Output::Get().Wants(level); }
+
 void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
   if (Output::Get().Wants(level)) Output::Get().Write(level, event, fields);
 }

@@ -48,6 +48,9 @@ struct LogOptions {
 // Call once, early; `process` is repeated in every line. INVALID_ARGUMENT names the option.
 absl::Status InitLogging(const LogOptions& options, std::string_view process);
 
+// Returns whether lines of `level` are written: for lines that cost something to make.
+bool LogEnabled(LogLevel level);
+
 void Log(LogLevel level, std::string_view event, std::initializer_list<LogField> fields = {});
 
 }  // namespace baton

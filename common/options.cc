@@ -59,6 +59,14 @@ absl::StatusOr<int64_t> ParseInt(std::string_view text, int64_t min, int64_t max
   return value;
 }
 
+absl::StatusOr<double> ParseNumber(std::string_view text, double min, double max) {
+  double value = 0;
+  if (!absl::SimpleAtod(ToAbsl(text), &value) || !(value >= min && value <= max)) {
+    return Expected("a number from ", min, " to ", max);
+  }
+  return value;
+}
+
 absl::StatusOr<absl::Duration> ParseDuration(std::string_view text, absl::Duration min, absl::Duration max) {
   absl::Duration value;
   if (!absl::ParseDuration(ToAbsl(text), &value) || value < min || value > max) {
@@ -216,6 +224,11 @@ void OptionSet::Add(std::string_view name, std::string* value, std::string_view 
 void OptionSet::Add(std::string_view name, int* value, std::string_view help, int min, int max) {
   const auto parse = [min, max](std::string_view text) { return ParseInt(text, min, max); };
   schema_.push_back(MakeOption(name, "INT", help, Concat(*value), Setter(value, parse)));
+}
+
+void OptionSet::Add(std::string_view name, double* value, std::string_view help, double min, double max) {
+  const auto parse = [min, max](std::string_view text) { return ParseNumber(text, min, max); };
+  schema_.push_back(MakeOption(name, "NUMBER", help, Concat(*value), Setter(value, parse)));
 }
 
 void OptionSet::Add(std::string_view name, absl::Duration* value, std::string_view help, absl::Duration min,

@@ -53,6 +53,7 @@ class OptionSet {
   // default unless the default is empty: then `help` says what an empty value means.
   void Add(std::string_view name, std::string* value, std::string_view help);
   void Add(std::string_view name, int* value, std::string_view help, int min = 0, int max = INT32_MAX);
+  void Add(std::string_view name, double* value, std::string_view help, double min, double max);
   void Add(std::string_view name, absl::Duration* value, std::string_view help,
            absl::Duration min = absl::ZeroDuration(), absl::Duration max = absl::Hours(24));
   void Add(std::string_view name, ByteSize* value, std::string_view help);

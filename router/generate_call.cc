@@ -39,6 +39,17 @@ void Merge(v1::Chunk chunk, std::deque<v1::Chunk>& chunks) {
 
 absl::Status RouterStopped() { return absl::UnavailableError("the router stopped: drain-timeout is over"); }
 
+// Adds what OpenTelemetry's conventions for generative AI name.
+void NoteRequest(const v1::GenerateRequest& request, const RequestSpec& spec, RequestTrace& trace) {
+  trace.Note("gen_ai.operation.name", request.has_chat() ? "chat" : "text_completion");
+  trace.Note("gen_ai.provider.name", "baton");
+  trace.Note("gen_ai.request.model", spec.model);
+  trace.Note("gen_ai.request.max_tokens", spec.sampling.max_tokens());
+  trace.Note("gen_ai.request.temperature", static_cast<double>(spec.sampling.temperature()));
+  trace.Note("gen_ai.request.top_p", static_cast<double>(spec.sampling.top_p()));
+  trace.Note("baton.seed", absl::StrCat(spec.sampling.seed()));  // may be larger than the largest int64
+}
+
 uint64_t DrawSeed() {
   absl::BitGen random;
   return absl::Uniform<uint64_t>(random);
@@ -77,8 +88,18 @@ absl::Status GenerateCall::Run(const v1::GenerateRequest& request) {
   BATON_RETURN_IF_ERROR(CheckRequest(request));
   BATON_ASSIGN_OR_RETURN(const ServedModel model, context_.registry->FindModel(request.model()));
   model_ = model.name;
+  options.trace =
+      std::make_unique<RequestTrace>(RequestTrace::Start{.context = context_.tracer->Begin(id_, Traceparent()),
+                                                         .id = id_,
+                                                         .label = request.request_label(),
+                                                         .received = options.received,
+                                                         .arrival = options.arrival});
+  options.tracer = context_.tracer;
+  const SteadyTime before = SteadyTime::Now();
   BATON_ASSIGN_OR_RETURN(options.spec, ResolveRequest(request, *model.assets, model.limits, DrawSeed()));
+  options.trace->Tokenized(before, SteadyTime::Now(), options.spec.prompt.size());
   options.spec.model = model.name;
+  NoteRequest(request, options.spec, *options.trace);
   options.assets = model.assets;
   options.page_tokens = model.limits.page_tokens;
   options.retry = context_.retry;
@@ -102,6 +123,11 @@ absl::Duration GenerateCall::Timeout() const {
   const absl::Duration left = absl::FromChrono(call_->deadline()) - absl::Now();
   // gRPC represents "no deadline" by a time in the far future.
   return left > absl::Hours(24 * 365) ? context_.default_deadline : left;
+}
+
+std::string GenerateCall::Traceparent() const {
+  const auto found = call_->client_metadata().find("traceparent");
+  return found == call_->client_metadata().end() ? "" : std::string(found->second.data(), found->second.size());
 }
 
 void GenerateCall::OnChunk(v1::Chunk chunk) {

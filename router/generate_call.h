@@ -30,6 +30,7 @@ struct ServiceContext {
   std::shared_ptr<WorkerRegistry> registry;
   Admission* admission = nullptr;
   RouterMetrics* metrics = nullptr;
+  Tracer* tracer = nullptr;
   RetryPolicy retry;
   absl::Duration default_deadline = absl::Minutes(10);
 };
@@ -56,6 +57,7 @@ class GenerateCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 
   absl::Status Run(const v1::GenerateRequest& request);
   absl::Duration Timeout() const;
+  std::string Traceparent() const;  // the client's header; empty: none
   // Starts the next write or ends the call, unless a write is pending.
   void Pump();
   // Cancels the call after `left`, unless the client has read everything by then.

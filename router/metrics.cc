@@ -60,6 +60,10 @@ struct RouterMetrics::Families {
             "Attempts that ended, by outcome. Every retry and every migration of a request is a further attempt")),
         disagreements(Count(r, "baton_token_disagreements_total",
                             "Output tokens that came twice and differed, which ends their request")),
+        traces_exported(Count(r, "baton_traces_exported_total", "Sampled traces that the collector took")),
+        traces_dropped(Count(r, "baton_traces_dropped_total",
+                             "Sampled traces that were dropped. Reason queue: too many waited; collector: the "
+                             "collector did not take them")),
         running(Level(r, "baton_running_requests", "Requests that run or wait here")),
         ready_pairs(Level(r, "baton_ready_pairs", "Pairs of workers that passed their probe and take requests")),
         workers(Level(r, "baton_workers", "Workers by state, as this router sees them")) {}
@@ -77,6 +81,8 @@ struct RouterMetrics::Families {
   Family<Counter>& expected_cached_tokens;
   Family<Counter>& attempts;
   Family<Counter>& disagreements;
+  Family<Counter>& traces_exported;
+  Family<Counter>& traces_dropped;
   Family<Gauge>& running;
   Family<Gauge>& ready_pairs;
   Family<Gauge>& workers;
@@ -157,6 +163,14 @@ void RouterMetrics::Resumed(const std::string& model, Cause after, absl::Duratio
 }
 
 void RouterMetrics::TokenDisagreement(const std::string& model) { Of(model).disagreements.Increment(); }
+
+void RouterMetrics::TracesExported(size_t count) {
+  families_->traces_exported.Add(Labels{}).Increment(static_cast<double>(count));
+}
+
+void RouterMetrics::TracesDropped(const char* reason, size_t count) {
+  families_->traces_dropped.Add({{"reason", reason}}).Increment(static_cast<double>(count));
+}
 
 void RouterMetrics::SetRunningRequests(size_t count) {
   families_->running.Add(Labels{}).Set(static_cast<double>(count));

@@ -40,6 +40,10 @@ class RouterMetrics {
   void Resumed(const std::string& model, Cause after, absl::Duration pause);
   void TokenDisagreement(const std::string& model);
 
+  // Sampled traces that the collector took, or that were dropped. `reason`: queue or collector.
+  void TracesExported(size_t count);
+  void TracesDropped(const char* reason, size_t count);
+
   void SetRunningRequests(size_t count);
   void SetWorkers(const std::map<std::string, int>& count_by_state);
   void SetReadyPairs(size_t count);

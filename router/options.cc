@@ -52,6 +52,12 @@ void DescribeOptions(OptionSet& set, RouterOptions& options) {
       "pair to return; 0: not at all");
   set.Add("drain-timeout", &options.drain_timeout, "on SIGTERM, how long running requests may take to finish");
 
+  set.Add("trace-endpoint", &options.trace_endpoint,
+          "URL of an OpenTelemetry collector (OTLP over HTTP), such as http://127.0.0.1:4318/v1/traces (default: "
+          "nothing is sent)");
+  set.Add("trace-sample", &options.trace_sample,
+          "share of the requests whose traces are sent; a client's traceparent decides for its own requests", 0, 1);
+
   set.AddChoice("log.level", &options.log.level, {"debug", "info", "warning", "error"}, "least level in the log");
   set.AddChoice("log.format", &options.log.format, {"text", "json"}, "form of a log line");
 }

@@ -34,6 +34,9 @@ struct RouterOptions {
   std::string placement = "prefix";
   int max_local_prefill_tokens = 512;
 
+  std::string trace_endpoint;
+  double trace_sample = 0.01;
+
   LogOptions log;
 };
 

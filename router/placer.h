@@ -23,6 +23,7 @@ struct Placement {
   std::string model;
   std::string numerics_id;
   uint32_t cached_tokens = 0;  // estimate of the prompt's tokens that `prefill` has cached
+  std::string estimates;       // if asked for: seconds until each of the best pairs would decode
 };
 
 struct PlacementQuery {
@@ -36,6 +37,7 @@ struct PlacementQuery {
   uint32_t page_tokens = 0;    // page size of `pages`; 0: no pages
   // A decode worker has the KV already: only another decode worker is needed, to which the first hands over.
   bool migrates = false;
+  bool explain = false;  // fill in Placement::estimates
 };
 
 struct PlacementResult {

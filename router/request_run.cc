@@ -98,12 +98,14 @@ PlacementQuery RequestRun::MakeQuery() {
   query.total_tokens = static_cast<uint32_t>(options_.spec.prompt.size()) + options_.spec.sampling.max_tokens();
   query.pages = PagesOfContext();
   query.page_tokens = options_.page_tokens;
+  query.explain = LogEnabled(LogLevel::kDebug) || (options_.trace != nullptr && options_.trace->sampled());
   return query;
 }
 
 void RequestRun::Do(action::Place& place) {
   PlacementQuery query = MakeQuery();
   query.avoid = std::move(place.avoid);
+  if (options_.trace != nullptr) options_.trace->OnPlacing(SteadyTime::Now());
   PlacementResult result = options_.placer->Place(query);
   if (result.kind == PlacementResult::Kind::kPlaced) numerics_id_ = result.placement.numerics_id;
   // Posts the result as an event: the machine is never called from within its own actions.
@@ -161,12 +163,16 @@ void RequestRun::Do(action::OpenDecode& open) {
        {"prefill", placement.local ? "local" : placement.prefill.key.id},
        {"decode", placement.decode.key.id},
        {"cached", placement.cached_tokens},
+       {"estimates", placement.estimates},
        {"prior_tokens", machine_.output().size()}});
   attempt_opened_ = SteadyTime::Now();
   if (options_.metrics != nullptr && placement.pair != 0) {
     options_.metrics->Placed(options_.spec.model, placement.local, placement.cached_tokens);
   }
   calls.header = MakeHeader(attempt, placement);
+  if (options_.trace != nullptr) {
+    calls.header.set_traceparent(options_.trace->OnPlaced(*attempt_opened_, attempt, placement));
+  }
   v1::DecodeRequest request;
   *request.mutable_header() = calls.header;
   request.set_prefill_locally(placement.local);
@@ -177,7 +183,8 @@ void RequestRun::Do(action::OpenDecode& open) {
         worker.decode().async()->Decode(context, message, reactor);
       },
       [self = shared_from_this(), attempt](v1::DecodeEvent event) {
-        self->Handle([attempt, event = std::move(event)](RequestMachine& machine) {
+        self->Handle([trace = self->options_.trace.get(), attempt, event = std::move(event)](RequestMachine& machine) {
+          if (trace != nullptr) trace->OnDecodeEvent(SteadyTime::Now(), attempt, event);
           machine.OnDecodeEvent(SteadyTime::Now(), attempt, event);
         });
       },
@@ -195,7 +202,8 @@ std::shared_ptr<Call> RequestRun::StartPrefill(uint32_t attempt, WorkerConnectio
   return Call::Start(
       {worker.calls(), TimeLeft()}, std::move(request), std::move(method),
       [self = shared_from_this(), attempt](v1::PrefillEvent event) {
-        self->Handle([attempt, event = std::move(event)](RequestMachine& machine) {
+        self->Handle([trace = self->options_.trace.get(), attempt, event = std::move(event)](RequestMachine& machine) {
+          if (trace != nullptr) trace->OnPrefillEvent(SteadyTime::Now(), attempt, event);
           machine.OnPrefillEvent(SteadyTime::Now(), attempt, event);
         });
       },
@@ -266,6 +274,10 @@ void RequestRun::Do(action::AttemptEnded& ended) {
        {"detail", outcome.detail}});
   if (ended.broken_pair) options_.placer->PairBroken(*ended.broken_pair, outcome.detail);
   if (options_.metrics != nullptr) options_.metrics->AttemptEnded(options_.spec.model, outcome.cause);
+  if (options_.trace != nullptr) {
+    const bool succeeded = outcome.cause == Cause::kFinished || outcome.cause == Cause::kMigrated;
+    options_.trace->OnAttemptEnded(SteadyTime::Now(), ended.attempt, succeeded ? "" : Name(outcome.cause));
+  }
   calls_.erase(ended.attempt);  // both calls have ended or were cancelled
 }
 
@@ -320,6 +332,7 @@ void RequestRun::Do(action::Finish& finish) {
   Log(options_.is_probe ? LogLevel::kDebug : LogLevel::kInfo, "request.finished",
       {{"request", options_.id.ToString()},
        {"label", options_.label},
+       {"trace", options_.trace == nullptr ? "" : options_.trace->trace_id()},
        {"model", options_.spec.model},
        {"outcome", outcome},
        {"attempts", machine_.attempts()},
@@ -333,8 +346,10 @@ void RequestRun::Do(action::Finish& finish) {
        {"tpot_seconds", timings.tpot_seconds()},
        {"total_seconds", timings.total_seconds()}});
   if (options_.metrics != nullptr) options_.metrics->Finished(options_.spec.model, usage, timings);
+  NoteAnswer(finish.finish);
+  finish.finish.set_request_id(options_.id.ToString());
   const std::shared_ptr<ResponseSink> sink = std::move(options_.sink);
-  End(outcome);
+  End(outcome, "");
   sink->OnFinish(std::move(finish.finish));
 }
 
@@ -343,6 +358,7 @@ void RequestRun::Do(action::Fail& fail) {
   Log(options_.is_probe ? LogLevel::kDebug : LogLevel::kInfo, "request.finished",
       {{"request", options_.id.ToString()},
        {"label", options_.label},
+       {"trace", options_.trace == nullptr ? "" : options_.trace->trace_id()},
        {"model", options_.spec.model},
        {"outcome", outcome},
        {"attempts", machine_.attempts()},
@@ -351,12 +367,27 @@ void RequestRun::Do(action::Fail& fail) {
        {"total_seconds", absl::ToDoubleSeconds(SteadyTime::Now() - options_.received)},
        {"detail", std::string(fail.status.message())}});
   const std::shared_ptr<ResponseSink> sink = std::move(options_.sink);
-  End(outcome);
+  End(outcome, outcome);
   sink->OnFail(fail.status, fail.retry_after);
 }
 
+// Adds what OpenTelemetry's conventions for generative AI name.
+void RequestRun::NoteAnswer(const v1::Finish& finish) {
+  if (options_.trace == nullptr) return;
+  RequestTrace& trace = *options_.trace;
+  trace.Note("gen_ai.response.finish_reasons", finish.reason() == v1::FINISH_REASON_STOP ? "stop" : "length");
+  trace.Note("gen_ai.usage.input_tokens", finish.usage().prompt_tokens());
+  trace.Note("gen_ai.usage.output_tokens", finish.usage().completion_tokens());
+  trace.Note("gen_ai.usage.cache_read.input_tokens", finish.usage().cached_prompt_tokens());
+  trace.Note("baton.ttft_seconds", finish.timings().ttft_seconds());
+  trace.Note("baton.tpot_seconds", finish.timings().tpot_seconds());
+}
+
 // Releases the run's resources. Later ends of calls find a machine in kDone.
-void RequestRun::End(std::string_view outcome) {
+void RequestRun::End(std::string_view outcome, std::string_view error) {
+  if (options_.trace != nullptr && options_.tracer != nullptr) {
+    options_.tracer->Add(options_.trace->End(SteadyTime::Now(), error), options_.trace->sampled());
+  }
   if (options_.metrics != nullptr) {
     const absl::Duration total = SteadyTime::Now() - options_.received;
     if (!last_token_) {

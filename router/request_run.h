@@ -25,6 +25,8 @@
 #include "router/request_spec.h"
 #include "router/strand.h"
 #include "router/timer.h"
+#include "router/trace/request_trace.h"
+#include "router/trace/tracer.h"
 #include "text/assets/model_assets.h"
 
 namespace baton::router {
@@ -54,9 +56,11 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
     absl::Time arrival;      // the date: age at the workers
     absl::Duration timeout;  // from `received`
     std::shared_ptr<Placer> placer;
-    std::shared_ptr<ResponseSink> sink;  // released after its last call
-    bool is_probe = false;               // router and workers count no metrics
-    RouterMetrics* metrics = nullptr;    // outlives the run; null: nothing is counted
+    std::shared_ptr<ResponseSink> sink;   // released after its last call
+    bool is_probe = false;                // router and workers count no metrics
+    RouterMetrics* metrics = nullptr;     // outlives the run; null: nothing is counted
+    std::unique_ptr<RequestTrace> trace;  // null: nothing is traced
+    Tracer* tracer = nullptr;             // gets the trace at the end; outlives the run
   };
 
   static std::shared_ptr<RequestRun> Start(Options options);
@@ -97,7 +101,9 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   std::vector<PageKey> PagesOfContext();
   absl::Duration TimeLeft() const;
   void ObserveTokens(const v1::Chunk& chunk);
-  void End(std::string_view outcome);
+  void NoteAnswer(const v1::Finish& finish);
+  // `error` is empty for an answer.
+  void End(std::string_view outcome, std::string_view error);
 
   Options options_;  // constant but for the sink, which the strand releases
   Strand strand_;

@@ -36,6 +36,7 @@ struct Router::Parts {
   std::unique_ptr<RouterMetrics> metrics;
   Admission admission;
   ServiceContext context;
+  std::unique_ptr<Tracer> tracer;
   std::unique_ptr<InferenceService> inference;
   std::unique_ptr<AdminService> admin;
   std::unique_ptr<GrpcServer> server;
@@ -53,6 +54,14 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
                                                                          MetricsNamesFrom(options.metrics_names))));
   parts.metrics = std::make_unique<RouterMetrics>(parts.metrics_server->registry());
 
+  std::unique_ptr<TraceExporter> exporter;
+  if (!options.trace_endpoint.empty()) {
+    BATON_ASSIGN_OR_RETURN(
+        exporter,
+        OfOption("trace-endpoint", TraceExporter::Start({.endpoint = options.trace_endpoint}, *parts.metrics)));
+  }
+  parts.tracer = std::make_unique<Tracer>(options.trace_sample, std::move(exporter));
+
   WorkerRegistry::Options registry;
   registry.peer_timeout = options.peer_timeout;
   registry.heartbeat_interval = options.heartbeat_interval;
@@ -67,6 +76,7 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
   parts.context.registry = std::make_shared<WorkerRegistry>(std::move(registry));
   parts.context.admission = &parts.admission;
   parts.context.metrics = parts.metrics.get();
+  parts.context.tracer = parts.tracer.get();
   parts.context.retry = {options.max_attempts, options.overload_wait, options.placement_wait};
   parts.context.default_deadline = options.default_deadline;
   parts.inference = std::make_unique<InferenceService>(parts.context);

@@ -96,4 +96,17 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(grpc::CallbackServerContext* c
       });
 }
 
+grpc::ServerUnaryReactor* AdminService::GetTrace(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
+                                                 grpc::ByteBuffer* response) {
+  return Answer<v1::GetTraceRequest, v1::Trace>(
+      call, *request, *response, [this](const auto& in, auto& out) -> absl::Status {
+        if (in.id().empty()) {
+          return absl::InvalidArgumentError("id: empty, expected a request id, a trace id or a request label");
+        }
+        BATON_ASSIGN_OR_RETURN(const auto trace, context_.tracer->Find(in.id()));
+        out = *trace;
+        return absl::OkStatus();
+      });
+}
+
 }  // namespace baton::router

@@ -32,12 +32,15 @@ class InferenceService : public RawInference<v1::Inference::Service> {
   const ServiceContext& context_;
 };
 
-class AdminService : public v1::Admin::WithRawCallbackMethod_GetStatus<v1::Admin::Service> {
+class AdminService
+    : public v1::Admin::WithRawCallbackMethod_GetStatus<v1::Admin::WithRawCallbackMethod_GetTrace<v1::Admin::Service>> {
  public:
   explicit AdminService(const ServiceContext& context) : context_(context) {}
 
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
                                       grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* GetTrace(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
+                                     grpc::ByteBuffer* response) override;
 
  private:
   const ServiceContext& context_;

@@ -187,6 +187,7 @@ class WorkerTable {
   PairView View(const Pair& pair) const;
   PairStatus StatusOf(const Pair& pair) const;
   Candidates FindCandidates(SteadyTime now, const PlacementQuery& query) const;
+  std::string Explain(const Candidates& candidates, const PlacementNeed& need) const;
   PlacementResult PlaceMigration(SteadyTime now, const Candidates& candidates, const PlacementQuery& query);
   void WantFasterPair(SteadyTime now, const Candidates& candidates, const PlacementNeed& need, const PairView* chosen);
   PlacementResult WhyNotPlaced(const Candidates& candidates, const PlacementQuery& query) const;

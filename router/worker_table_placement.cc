@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "router/worker_table.h"
 
 namespace baton::router {
@@ -15,6 +16,8 @@ constexpr absl::Duration kWantInterval = absl::Milliseconds(100);
 // A pair that is not proven yet must promise this much to be worth a probe.
 constexpr double kWorthwhile = 0.9;
 constexpr double kWorthwhileSeconds = 0.005;
+
+constexpr size_t kExplainedPairs = 8;
 
 }  // namespace
 
@@ -99,7 +102,25 @@ PlacementResult WorkerTable::Place(SteadyTime now, const PlacementQuery& query) 
   if (!pair.local()) workers_.at(pair.decode).sent.push_back({now, 0, pages});
   PlacementResult placed{PlacementResult::Kind::kPlaced, MakePlacement(pair.prefill, pair.decode, pair.id), ""};
   placed.placement.cached_tokens = view.prefill.cached_tokens;
+  if (query.explain) placed.placement.estimates = Explain(candidates, need);
   return placed;
+}
+
+// Returns the pairs with the least estimates, such as "p0+d1 0.0123, p1+d1 0.0208".
+std::string WorkerTable::Explain(const Candidates& candidates, const PlacementNeed& need) const {
+  const AssumedSpeed assumed = FastestOf(candidates.pairs);
+  std::vector<std::pair<double, uint64_t>> estimates;  // seconds, pair
+  for (const PairView& pair : candidates.pairs) {
+    if (IsPossible(pair, need)) estimates.emplace_back(EstimateSeconds(pair, need, assumed), pair.pair);
+  }
+  const size_t shown = std::min(estimates.size(), kExplainedPairs);
+  std::ranges::partial_sort(estimates, estimates.begin() + static_cast<ptrdiff_t>(shown));
+  std::string text;
+  for (size_t i = 0; i < shown; ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", PairName(*pairs_.Find(estimates[i].second)), " ",
+                    absl::StrFormat("%.4f", estimates[i].first));
+  }
+  return text;
 }
 
 PlacementResult WorkerTable::PlaceMigration(SteadyTime now, const Candidates& candidates, const PlacementQuery& query) {

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "baton/v1/worker.pb.h"
 #include "common/status_macros.h"
+#include "common/trace_context.h"
 
 namespace baton {
 namespace {
@@ -121,6 +122,7 @@ absl::StatusOr<Attempt> ParseAttempt(const v1::AttemptHeader& header, const Atte
   if (attempt.key.attempt == 0) return Invalid("attempt", 0, "1 or more");
   attempt.arrival = absl::FromUnixNanos(header.arrival_unix_nanos());
   attempt.is_probe = header.is_probe();
+  if (const auto trace = TraceContext::Parse(header.traceparent())) attempt.trace_id = trace->trace_id;
 
   for (TokenId token : header.prompt_token_ids()) BATON_RETURN_IF_ERROR(CheckToken("prompt_token_ids", token, limits));
   for (TokenId token : header.prior_output_token_ids()) {

@@ -28,6 +28,7 @@ struct Attempt {
   std::vector<TokenId> prior_output;  // of earlier attempts; output, not prompt
   SamplingParams sampling;
   std::optional<PageHash> page_hash_root;  // none: shares no pages
+  std::string trace_id;                    // of W3C Trace Context, for logs; may be empty
   bool is_probe = false;                   // a router's test of a pair, not a client's request
 
   // Tokens whose KV a prefill computes.

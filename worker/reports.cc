@@ -54,6 +54,15 @@ class Reports : public AttemptEvents {
   const std::shared_ptr<EventSink<Event>> sink_;
 };
 
+void FillChunks(const PromptFigures& figures, google::protobuf::RepeatedPtrField<v1::PromptChunk>* out) {
+  for (const PromptChunk& chunk : figures.chunks) {
+    v1::PromptChunk& filled = *out->Add();
+    filled.set_tokens(static_cast<uint32_t>(chunk.tokens));
+    filled.set_start_seconds(absl::ToDoubleSeconds(chunk.start));
+    filled.set_seconds(absl::ToDoubleSeconds(chunk.duration));
+  }
+}
+
 class PrefillReports final : public Reports<v1::PrefillEvent> {
  public:
   using Reports::Reports;
@@ -77,6 +86,7 @@ class PrefillReports final : public Reports<v1::PrefillEvent> {
     done.set_kv_bytes(stats.bytes);
     done.set_transport(stats.transport);
     done.set_cached_prompt_tokens(figures.cached_tokens);
+    FillChunks(figures, done.mutable_chunks());
     WriteLast(std::move(event));
   }
   void OnFinished(Sequence::End end, TokenId last_token, const PromptFigures& figures) override {
@@ -85,6 +95,7 @@ class PrefillReports final : public Reports<v1::PrefillEvent> {
     FillFinished(end, last_token, &finished);
     finished.set_prefill_seconds(absl::ToDoubleSeconds(figures.prefill));
     finished.set_cached_prompt_tokens(figures.cached_tokens);
+    FillChunks(figures, finished.mutable_chunks());
     WriteLast(std::move(event));
   }
 };
@@ -105,6 +116,7 @@ class DecodeReports final : public Reports<v1::DecodeEvent> {
     started.set_queue_seconds(absl::ToDoubleSeconds(figures.queued));
     started.set_cached_prompt_tokens(figures.cached_tokens);
     started.set_next_output_index(next_output_index);
+    FillChunks(figures, started.mutable_chunks());
     Write(std::move(event));
   }
   void OnToken(uint32_t output_index, const SampledToken& token, const SamplingParams& params) override {

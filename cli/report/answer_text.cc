@@ -62,6 +62,7 @@ std::string SummaryLine(const v1::Finish& finish) {
       absl::StrCat("TTFT ", Milliseconds(finish.timings().ttft_seconds()), ", TPOT ",
                    Milliseconds(finish.timings().tpot_seconds()), ", ", finish.usage().prompt_tokens(), " prompt",
                    Cached(finish.usage()), " + ", Count(finish.usage().completion_tokens(), "output token"));
+  if (!finish.request_id().empty()) absl::StrAppend(&line, ", request ", finish.request_id());
   if (finish.attempts().empty()) return line;
   absl::StrAppend(&line, ", ", Served(*finish.attempts().rbegin()));
   if (finish.attempts_size() > 1) {

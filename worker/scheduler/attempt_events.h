@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "absl/time/time.h"
 #include "common/outcome.h"
@@ -16,11 +17,19 @@
 
 namespace baton {
 
+// A step's part of a prompt.
+struct PromptChunk {
+  int tokens = 0;
+  absl::Duration start;  // since the prompt's first step began
+  absl::Duration duration;
+};
+
 // The figures of a prompt that this worker has computed.
 struct PromptFigures {
   absl::Duration queued;   // submission to first step
   absl::Duration prefill;  // first step to first token
   int cached_tokens = 0;   // in pages that this worker had
+  std::span<const PromptChunk> chunks;
 };
 
 class AttemptEvents {

@@ -66,6 +66,13 @@ struct Job {
   bool hands_over() const {
     return route == Route::kHandOver && phase >= Phase::kReserving && phase <= Phase::kCommitting;
   }
+  // Beyond kMaxChunks, the last chunk grows.
+  static constexpr size_t kMaxChunks = 64;
+  void NoteChunk(PromptChunk chunk) {
+    if (chunks.size() < kMaxChunks) return chunks.push_back(chunk);
+    chunks.back().tokens += chunk.tokens;
+    chunks.back().duration = chunk.start + chunk.duration - chunks.back().start;
+  }
   bool in_batch() const { return phase == Phase::kComputing || phase == Phase::kDecoding; }
 
   Sequence sequence;
@@ -76,6 +83,7 @@ struct Job {
   SteadyTime queued_since;
   std::optional<SteadyTime> started;  // first step
   absl::Duration prefill;             // first step to first token
+  std::vector<PromptChunk> chunks;    // of the prompt; see NoteChunk
   int expected_cached = 0;            // tokens whose pages were published when the attempt came
   int pages_put = 0;                  // full pages that have left, all layers of them
   int readers = 0;                    // handoffs that may still read the pages

@@ -45,6 +45,7 @@ void Scheduler::Submit(Route route, Attempt submitted, const HandoffTarget& targ
   Log(LogLevel::kDebug, "attempt.accepted",
       {{"request", key.request.ToString()},
        {"attempt", key.attempt},
+       {"trace", attempt.trace_id},
        {"tokens", attempt.context_tokens()},
        {"phase", Name(added.phase)}});
   added.events->OnAccepted();
@@ -83,7 +84,8 @@ bool Scheduler::Tick() {
 PromptFigures Scheduler::FiguresOf(const Job& job) const {
   return {.queued = job.started.value_or(job.queued_since) - job.queued_since,
           .prefill = job.prefill,
-          .cached_tokens = job.sequence.cached_tokens()};
+          .cached_tokens = job.sequence.cached_tokens(),
+          .chunks = job.chunks};
 }
 
 // ---------------------------------------------------------------------------------------------------- capacity

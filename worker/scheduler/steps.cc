@@ -101,6 +101,7 @@ void Scheduler::OnStepDone(const std::vector<Job*>& jobs, const std::vector<Step
     Job& job = *jobs[i];
     if (!job.has_prompt_to_compute() && job.phase != Phase::kReleasing) continue;
     prompt_tokens += entries[i].tokens;
+    job.NoteChunk({entries[i].tokens, parts_.now() - duration - *job.started, duration});
     parts_.metrics->TokensComputed(job.sequence.attempt(), entries[i].tokens);
   }
   if (prompt_tokens > 0) {

@@ -44,6 +44,12 @@ class FakeRouter::AdminService final : public v1::Admin::Service {
     *response = fake_.status;
     return grpc::Status::OK;
   }
+  grpc::Status GetTrace(grpc::ServerContext* /*context*/, const v1::GetTraceRequest* request,
+                        v1::Trace* response) override {
+    if (request->id() != fake_.trace.request_id()) return {grpc::StatusCode::NOT_FOUND, "no trace of " + request->id()};
+    *response = fake_.trace;
+    return grpc::Status::OK;
+  }
 
  private:
   FakeRouter& fake_;

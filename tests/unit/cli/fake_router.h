@@ -30,6 +30,7 @@ class FakeRouter final {
   GenerateHandler on_generate;  // default: EchoAnswer
   v1::GetStatusResponse status;
   v1::ListModelsResponse models;
+  v1::Trace trace;  // of the one request whose id the router knows
 
  private:
   class InferenceService;

@@ -28,6 +28,7 @@ class OptionsTest : public ::testing::Test {
     set_.Add("peer-timeout", &peer_timeout_, "declare a silent peer dead after this", absl::Milliseconds(100),
              absl::Minutes(5));
     set_.Add("pool", &pool_, "page pool");
+    set_.Add("share", &share_, "share of something", 0, 1);
     set_.AddChoice("log.level", &level_, {"debug", "info"}, "what to log");
     set_.AddList("worker", &workers_, "workers (default: this one)");
     set_.AddList("cpus", &cpus_, "cores", 0, 7);
@@ -52,6 +53,7 @@ class OptionsTest : public ::testing::Test {
   int threads_ = 4;
   absl::Duration peer_timeout_ = absl::Seconds(3);
   ByteSize pool_{.bytes = 512 << 20};
+  double share_ = 0.5;
   std::string level_ = "info";
   std::vector<std::string> workers_;
   std::vector<int> cpus_ = {0, 1};
@@ -144,6 +146,11 @@ TEST_F(OptionsTest, RefuseUnknownNamesAndSuggestTheRightOne) {
   EXPECT_TRUE(Fails(ParseFile("config: x\n"), kInvalid, "unknown key config"));
 }
 
+TEST_F(OptionsTest, NumbersMayHaveAFraction) {
+  ASSERT_OK(Parse({"--share", "0.01"}));
+  EXPECT_DOUBLE_EQ(share_, 0.01);
+}
+
 TEST_F(OptionsTest, RefuseValuesThatDoNotParseOrAreOutOfRange) {
   struct Case {
     const char* flag;
@@ -158,6 +165,10 @@ TEST_F(OptionsTest, RefuseValuesThatDoNotParseOrAreOutOfRange) {
       {"--peer-timeout", "3", "a duration from 100ms to 5m, such as 250ms"},
       {"--peer-timeout", "99ms", "100ms to 5m"},
       {"--peer-timeout", "inf", "100ms to 5m"},
+      {"--share", "1.01", "expected a number from 0 to 1"},
+      {"--share", "-0.1", "from 0 to 1"},
+      {"--share", "nan", "from 0 to 1"},
+      {"--share", "half", "\"half\""},
       {"--pool", "12MB", "such as 512MiB"},
       {"--pool", "12", "such as 512MiB"},
       {"--pool", "GiB", "such as 512MiB"},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The main job, failing workers, and requests that are refused.
+#include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "common/trace_context.h"
 #include "router_fixture.h"
 #include "tests/metrics_page.h"
 #include "tests/temp_folder.h"
@@ -132,6 +134,46 @@ TEST_F(RouterTest, ARequestAtAWorkerThatLeavesTheListGoesOn) {
   EXPECT_EQ(answer.tokens.size(), 3u);
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_TRUE(WaitFor([&] { return Status().workers_size() == 0; })) << "forgotten once the request has ended";
+}
+
+TEST_F(RouterTest, AClientsTraceReachesTheWorkersAndIsFoundLater) {
+  FakeWorker& worker = AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  std::string traceparent;
+  worker.SetDecodeScript([&](const v1::DecodeRequest& request, const std::shared_ptr<DecodeStream>& stream) {
+    traceparent = request.header().traceparent();
+    stream->Send(FakeWorker::Tokens(0, 3));
+    stream->Send(FakeWorker::Finished());
+    stream->End();
+  });
+  const std::string trace_id = "4bf92f3577b34da6a3ce929d0e0e4736";
+  grpc::ClientContext context;
+  context.set_deadline(GrpcDeadline(kPatience));
+  context.AddMetadata("traceparent", "00-" + trace_id + "-00f067aa0ba902b7-01");
+  const Answer answer = Generate(Request(3), context);
+  ExpectCanned(answer, 3);
+  const std::optional<TraceContext> sent = TraceContext::Parse(traceparent);
+  ASSERT_TRUE(sent.has_value()) << traceparent;
+  EXPECT_EQ(sent->trace_id, trace_id);
+  EXPECT_TRUE(sent->sampled);
+
+  const auto get = [&](const std::string& id, v1::Trace& trace) {
+    grpc::ClientContext call;
+    call.set_deadline(GrpcDeadline(kPatience));
+    v1::GetTraceRequest request;
+    request.set_id(id);
+    return admin_->GetTrace(&call, request, &trace);
+  };
+  v1::Trace trace;
+  ASSERT_TRUE(get(answer.finish->request_id(), trace).ok());
+  EXPECT_EQ(trace.trace_id(), trace_id);
+  EXPECT_EQ(trace.spans(0).parent_span_id(), 0x00f067aa0ba902b7u);
+  std::vector<std::string> names;
+  for (const v1::TraceSpan& span : trace.spans()) names.push_back(span.name());
+  EXPECT_THAT(names, ::testing::ElementsAre("request", "tokenize", "place", "attempt", "decode"));
+  EXPECT_TRUE(get(trace_id, trace).ok());
+  EXPECT_EQ(get("unknown", trace).error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(get("", trace).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
 TEST_F(RouterTest, AssetsWithAnotherFingerprintAreNotUsed) {

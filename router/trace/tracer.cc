@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "router/trace/tracer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/strings.h"
+
+namespace baton::router {
+
+TraceContext Tracer::Begin(const RequestId& id, std::string_view traceparent) const {
+  if (std::optional<TraceContext> given = TraceContext::Parse(traceparent)) return *std::move(given);
+  const auto point = static_cast<double>(id.low >> 11) / static_cast<double>(uint64_t{1} << 53);  // in [0, 1)
+  return {.trace_id = id.ToString(), .span_id = 0, .sampled = point < share_};
+}
+
+void Tracer::Add(v1::Trace trace, bool sampled) {
+  const auto shared = std::make_shared<const v1::Trace>(std::move(trace));
+  {
+    MutexLock lock(mutex_);
+    recent_.push_back(shared);
+    if (recent_.size() > kRecent) recent_.pop_front();
+  }
+  if (sampled && exporter_ != nullptr) exporter_->Export(shared);
+}
+
+absl::StatusOr<std::shared_ptr<const v1::Trace>> Tracer::Find(std::string_view id) const {
+  MutexLock lock(mutex_);
+  const auto found = std::find_if(recent_.rbegin(), recent_.rend(), [id](const auto& trace) {
+    return id == trace->request_id() || id == trace->trace_id() || id == trace->request_label();
+  });
+  if (found != recent_.rend()) return *found;
+  return absl::NotFoundError(Concat("no trace of \"", id, "\": the router keeps those of the last ", kRecent,
+                                    " requests, and has ", recent_.size()));
+}
+
+}  // namespace baton::router
