@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "cli/client.h"
@@ -28,7 +28,7 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text << std::flush;
   if (file) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("--perfetto ", path, ": cannot be written: ", std::strerror(errno)));
+  return absl::UnavailableError(absl::StrCat("--perfetto ", path, ": cannot be written: ", std::generic_category().message(errno)));
 }
 
 absl::Status RunTrace(const TraceFlags& flags, const Console& console) {
