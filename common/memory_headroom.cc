@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/cgroup.h"
 
 namespace baton {
 namespace {
@@ -15,15 +16,14 @@ constexpr uint64_t kNoLimit = uint64_t{1} << 60;  // cgroup v1 says nearly 2^63 
 
 // The names of one version's files in a cgroup's folder.
 struct Controller {
-  const char* folder;
   const char* limit;
   const char* usage;
   const char* inactive_cache;  // fields of memory.stat, children included
   const char* active_cache;
 };
-constexpr Controller kV1 = {"/sys/fs/cgroup/memory", "/memory.limit_in_bytes", "/memory.usage_in_bytes",
-                            "total_inactive_file", "total_active_file"};
-constexpr Controller kV2 = {"/sys/fs/cgroup", "/memory.max", "/memory.current", "inactive_file", "active_file"};
+constexpr Controller kV1 = {"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file",
+                            "total_active_file"};
+constexpr Controller kV2 = {"/memory.max", "/memory.current", "inactive_file", "active_file"};
 
 std::optional<uint64_t> ReadNumber(const std::string& path) {
   std::ifstream file(path);
@@ -58,30 +58,11 @@ void Lower(std::optional<uint64_t>& bound, std::optional<uint64_t> other) {
   if (other.has_value()) bound = std::min(bound.value_or(*other), *other);
 }
 
-// The least that is left in the group `path` and those above it. A container may see its group as the root: folders
-// that do not exist are passed over.
-std::optional<uint64_t> LeftOnTheWayUp(const std::string& root, std::string path, const Controller& controller) {
-  std::optional<uint64_t> left;
-  while (true) {
-    Lower(left, LeftIn(absl::StrCat(root, controller.folder, path), controller));
-    if (path.empty()) return left;
-    path.resize(path.rfind('/'));
-  }
-}
-
+// Returns the least that is left in this process's group and those above.
 std::optional<uint64_t> CgroupBytes(const std::string& root) {
   std::optional<uint64_t> left;
-  std::ifstream file(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(file, line);) {  // "4:memory:/path" (v1), "0::/path" (v2)
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    std::string path = line.substr(second + 1);
-    if (path.empty() || path.front() != '/') continue;
-    if (path.back() == '/') path.pop_back();
-    if (controllers == ",,") Lower(left, LeftOnTheWayUp(root, path, kV2));
-    if (controllers.find(",memory,") != std::string::npos) Lower(left, LeftOnTheWayUp(root, path, kV1));
+  for (const CgroupFolder& folder : CgroupFolders("memory", root)) {
+    Lower(left, LeftIn(folder.path, folder.is_v2 ? kV2 : kV1));
   }
   return left;
 }

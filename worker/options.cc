@@ -105,7 +105,8 @@ void WorkerOptions::AddTo(OptionSet& set) {
       "load tests, needs a model's configuration and tokenizer but no weights");
   set.Add("replay-step", &replay_step, "with replay: time of a step");
   set.Add("replay-prefill-speed", &replay_prefill_speed, "with replay: prompt tokens per second", 1);
-  set.Add("threads", &threads, "compute threads; 0: one per CPU this process may use", 0, 1024);
+  set.Add("threads", &threads,
+          "compute threads; 0: one per CPU that this process may use, by its affinity and its cgroup's quota", 0, 1024);
   set.AddList("cpus", &cpus, "pin the compute threads to these CPUs, one each (default: unpinned)");
   set.AddChoice("kernels", &kernels, {"auto", "scalar", "avx2", "avx512", "avx512-vnni", "avx512-bf16"},
                 "family of compute kernels");
