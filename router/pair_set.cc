@@ -162,14 +162,14 @@ const PairSet::Pair* PairSet::OnBroken(SteadyTime now, uint64_t id, const std::s
   return pair;
 }
 
-void PairSet::OnHandedOver(SteadyTime now, uint64_t id, uint64_t bytes, double transfer_seconds,
-                           double exposed_seconds) {
+void PairSet::OnHandedOver(SteadyTime now, uint64_t id, const v1::HandedOver& measured) {
   Pair* pair = FindMutable(id);
   if (pair == nullptr) return;
   pair->failures = 0;
   pair->path = RecentPath(now, *pair);
   pair->path_measured = now;
-  NoteHandoff(pair->path, bytes, transfer_seconds, exposed_seconds);
+  pair->transport = measured.transport();
+  NoteHandoff(pair->path, measured.kv_bytes(), measured.transfer_seconds(), measured.transfer_exposed_seconds());
 }
 
 PathView PairSet::RecentPath(SteadyTime now, const Pair& pair) {

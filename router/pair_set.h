@@ -26,6 +26,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "baton/v1/worker.pb.h"
 #include "common/steady_time.h"
 #include "router/placement.h"
 
@@ -53,6 +54,7 @@ class PairSet {
     SteadyTime last_used = SteadyTime::InfinitePast();
     PathView path = {};
     SteadyTime path_measured = SteadyTime::InfinitePast();
+    std::string transport = {};  // of the latest handoff
 
     bool local() const { return prefill == decode; }
   };
@@ -81,7 +83,7 @@ class PairSet {
   const Pair* OnProbed(SteadyTime now, uint64_t id, const absl::Status& status);
   const Pair* OnBroken(SteadyTime now, uint64_t id, const std::string& why);
 
-  void OnHandedOver(SteadyTime now, uint64_t id, uint64_t bytes, double transfer_seconds, double exposed_seconds);
+  void OnHandedOver(SteadyTime now, uint64_t id, const v1::HandedOver& measured);
 
   // The path as measured within the last minute: a path that looked slow must get the chance to look better.
   static PathView RecentPath(SteadyTime now, const Pair& pair);

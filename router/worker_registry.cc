@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/grpc.h"
 #include "common/log.h"
 #include "common/status_macros.h"
@@ -150,6 +151,8 @@ void WorkerRegistry::Connect(size_t worker) {
       [weak = weak_from_this(), worker, channel = link->channel](v1::WorkerStatus status) {
         const auto self = weak.lock();
         if (self == nullptr) return;
+        const absl::Duration ahead = absl::FromUnixNanos(status.sent_unix_nanos()) - absl::Now();
+        status.set_clock_ahead_seconds(absl::ToDoubleSeconds(ahead));
         self->Update([&](WorkerTable& table) {
           table.OnStatus(SteadyTime::Now(), worker, status,
                          [&] { return std::make_shared<WorkerConnection>(channel); });
@@ -257,7 +260,7 @@ std::map<std::string, int> WorkerRegistry::workers_by_state() const {
 
 void WorkerRegistry::Describe(v1::GetStatusResponse& response) const {
   MutexLock lock(mutex_);
-  table_.Describe(response);
+  table_.Describe(SteadyTime::Now(), response);
 }
 
 void WorkerRegistry::Describe(v1::ListModelsResponse& response) const {

@@ -318,7 +318,7 @@ void WorkerTable::OnPairBroken(SteadyTime now, uint64_t id, const std::string& w
 }
 
 void WorkerTable::OnHandedOver(SteadyTime now, uint64_t pair, const v1::HandedOver& measured) {
-  pairs_.OnHandedOver(now, pair, measured.kv_bytes(), measured.transfer_seconds(), measured.transfer_exposed_seconds());
+  pairs_.OnHandedOver(now, pair, measured);
 }
 
 WorkerTable::Effects WorkerTable::Advance(SteadyTime now) {

@@ -113,7 +113,7 @@ class WorkerTable {
   bool ready() const { return ready_pairs() > 0; }
   size_t ready_pairs() const;
   std::map<std::string, int> workers_by_state() const;  // every state, also with none in it
-  void Describe(v1::GetStatusResponse& response) const;
+  void Describe(SteadyTime now, v1::GetStatusResponse& response) const;
   void Describe(v1::ListModelsResponse& response) const;
 
  private:

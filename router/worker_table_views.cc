@@ -130,7 +130,7 @@ WorkerTable::PairStatus WorkerTable::StatusOf(const Pair& pair) const {
   return {"waiting", absl::StrCat("worker ", away.id, " is ", StateName(away))};
 }
 
-void WorkerTable::Describe(v1::GetStatusResponse& response) const {
+void WorkerTable::Describe(SteadyTime now, v1::GetStatusResponse& response) const {
   response.set_ready(ready());
   for (const auto& [_, worker] : workers_) {
     const v1::WorkerStatus& status = worker.status;
@@ -149,6 +149,8 @@ void WorkerTable::Describe(v1::GetStatusResponse& response) const {
     info.set_pages_quarantined(status.load().pages_quarantined());
     info.set_prefill_tokens_per_second(status.load().prefill_tokens_per_second());
     info.set_numerics_id(status.model().numerics_id());
+    *info.mutable_facts() = status.facts();
+    info.set_clock_ahead_seconds(status.clock_ahead_seconds());
     if (worker.serving() && LoadedAssets(worker) == nullptr && worker.detail.empty()) {
       const auto assets = assets_.find(status.model().assets_fingerprint());
       info.set_detail(assets != assets_.end() && !assets->second.error.empty() ? assets->second.error
@@ -162,6 +164,8 @@ void WorkerTable::Describe(v1::GetStatusResponse& response) const {
     const PairStatus status = StatusOf(pair);
     info.set_state(status.state);
     info.set_detail(status.detail);
+    info.set_transport(pair.transport);
+    info.set_bytes_per_second(PairSet::RecentPath(now, pair).bytes_per_second);
   }
 }
 

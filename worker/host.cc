@@ -5,10 +5,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/address.h"
 #include "common/ids.h"
 #include "common/log.h"
 #include "common/memory_headroom.h"
+#include "common/process_facts.h"
 #include "common/status_macros.h"
 #include "common/steady_time.h"
 #include "engine/formats/model_folder.h"
@@ -73,7 +75,11 @@ std::string RoleName(v1::WorkerRole role) {
 }
 
 WorkerHost::WorkerHost(const WorkerOptions& options, v1::WorkerRole role)
-    : options_(options), role_(role), epoch_(RandomEpoch()), gate_(options.max_attempts()) {}
+    : options_(options),
+      role_(role),
+      epoch_(RandomEpoch()),
+      gate_(options.max_attempts()),
+      facts_(ReadProcessFacts(options.threads)) {}
 
 absl::StatusOr<std::unique_ptr<WorkerHost>> WorkerHost::Create(const WorkerOptions& options, v1::WorkerRole role,
                                                                bool with_transport) {
@@ -204,6 +210,8 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
   load.set_prefill_tokens_per_second(load_.prefill_tokens_per_second);
   load.set_step_seconds(load_.step_seconds);
 
+  *status.mutable_facts() = facts_;
+  status.set_sent_unix_nanos(absl::ToUnixNanos(absl::Now()));
   if (role_ != v1::WORKER_ROLE_PREFILL && transport_ != nullptr) status.set_handoff_address(transport_->address());
   return status;
 }

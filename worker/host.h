@@ -83,6 +83,7 @@ class WorkerHost {
   WorkerLoadBoard load_;
   AttemptGate gate_;
   std::atomic<bool> draining_{false};
+  const v1::ProcessFacts facts_;
 };
 
 // Returns "prefill", "decode" or "both".

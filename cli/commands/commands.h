@@ -19,6 +19,7 @@ using Command = std::function<absl::Status()>;
 Command GenerateCommand(CLI::App& command, const Console& console);
 Command ChatCommand(CLI::App& command, const Console& console);
 Command StatusCommand(CLI::App& command, const Console& console);
+Command DoctorCommand(CLI::App& command, const Console& console);
 Command TraceCommand(CLI::App& command, const Console& console);
 Command BenchEngineCommand(CLI::App& command, const Console& console);
 Command BenchServeCommand(CLI::App& command, const Console& console);

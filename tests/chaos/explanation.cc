@@ -52,8 +52,8 @@ absl::Duration Disturbances::SlackOfPeers(const std::string& decode, SteadyTime 
 }
 
 // The needed slack falls only when a disturbance begins: only the request's start and these times need a check.
-template <typename SlackOfPair>
-absl::Duration Disturbances::LeastSlack(const RequestSpan& request, const SlackOfPair& slack_of_pair) const {
+template <typename SlackAt>
+absl::Duration Disturbances::LeastSlack(const RequestSpan& request, const SlackAt& slack_of_pair) const {
   std::vector<SteadyTime> moments = {request.start};
   for (const One& one : all_) {
     if (one.from > request.start && one.from <= request.end) moments.push_back(one.from);

@@ -78,8 +78,8 @@ class Disturbances {
 
   template <typename Matches>
   absl::Duration LeastSlackAt(SteadyTime at, const Matches& matches) const;
-  template <typename SlackOfPair>
-  absl::Duration LeastSlack(const RequestSpan& request, const SlackOfPair& slack_of_pair) const;
+  template <typename SlackAt>
+  absl::Duration LeastSlack(const RequestSpan& request, const SlackAt& slack_of_pair) const;
   absl::Duration SlackOfPair(const std::string& router, const std::string& prefill, const std::string& decode,
                              SteadyTime at) const;
   absl::Duration SlackOfPeers(const std::string& decode, SteadyTime at) const;

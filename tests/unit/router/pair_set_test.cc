@@ -26,6 +26,14 @@ std::vector<size_t> Range(size_t from, size_t count) {
   return workers;
 }
 
+v1::HandedOver Measured(uint64_t bytes, double transfer_seconds, double exposed_seconds) {
+  v1::HandedOver measured;
+  measured.set_kv_bytes(bytes);
+  measured.set_transfer_seconds(transfer_seconds);
+  measured.set_transfer_exposed_seconds(exposed_seconds);
+  return measured;
+}
+
 size_t PairsOf(const PairSet& set, size_t worker) {
   return std::ranges::count_if(
       set.pairs(), [&](const PairSet::Pair& pair) { return pair.prefill == worker || pair.decode == worker; });
@@ -161,7 +169,7 @@ TEST(PairSetTest, APairThatBreaksAgainAndAgainIsProbedLessOften) {
   now += absl::Minutes(1);
   ASSERT_THAT(set.StartProbes(now, Always), SizeIs(1));
   set.OnProbed(now, id, absl::OkStatus());
-  set.OnHandedOver(now, id, 1 << 20, 0.1, 0.1);
+  set.OnHandedOver(now, id, Measured(1 << 20, 0.1, 0.1));
   set.OnBroken(now, id, "peer lost");
   EXPECT_LT(set.Find(id)->next_probe - now, before) << "a handoff had worked";
 }
@@ -170,11 +178,11 @@ TEST(PairSetTest, AMeasurementOfAPathIsForgottenAfterAMinute) {
   PairSet set;
   set.Complete({{0}, {1}, {}}, Fits);
   SteadyTime now;
-  set.OnHandedOver(now, set.pairs()[0].id, 1 << 20, 1, 1);
+  set.OnHandedOver(now, set.pairs()[0].id, Measured(1 << 20, 1, 1));
   EXPECT_GT(PairSet::RecentPath(now + absl::Seconds(59), set.pairs()[0]).bytes_per_second, 0);
   EXPECT_EQ(PairSet::RecentPath(now + absl::Seconds(61), set.pairs()[0]).bytes_per_second, 0);
   now += absl::Minutes(2);
-  set.OnHandedOver(now, set.pairs()[0].id, 1 << 30, 1, 1);
+  set.OnHandedOver(now, set.pairs()[0].id, Measured(1 << 30, 1, 1));
   EXPECT_EQ(PairSet::RecentPath(now, set.pairs()[0]).bytes_per_second, 1 << 30) << "not mixed with the old figure";
 }
 
@@ -201,7 +209,7 @@ TEST(PairSetTest, APairGoesThroughItsStates) {
   ASSERT_NE(set.OnProbed(now, id, absl::OkStatus()), nullptr);
   EXPECT_EQ(set.Find(id)->state, State::kReady);
   EXPECT_EQ(set.Find(id)->detail, "");
-  set.OnHandedOver(now, id, 0, 0, 0);
+  set.OnHandedOver(now, id, Measured(0, 0, 0));
   ASSERT_NE(set.OnBroken(now, id, "peer lost"), nullptr);
   EXPECT_EQ(set.Find(id)->state, State::kUnprobed);
   EXPECT_EQ(set.Find(id)->detail, "peer lost");

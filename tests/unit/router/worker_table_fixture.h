@@ -89,12 +89,12 @@ class WorkerTableTest : public ::testing::Test {
   }
   std::string StateOf(size_t worker) {
     v1::GetStatusResponse response;
-    table_.Describe(response);
+    table_.Describe(now_, response);
     return response.workers(static_cast<int>(worker)).state();
   }
   v1::PairInfo PairOf(const std::string& prefill, const std::string& decode) {
     v1::GetStatusResponse response;
-    table_.Describe(response);
+    table_.Describe(now_, response);
     for (const v1::PairInfo& pair : response.pairs()) {
       if (pair.prefill_worker() == prefill && pair.decode_worker() == decode) return pair;
     }

@@ -23,7 +23,7 @@ class MembersTest : public WorkerTableTest {
 
   std::vector<std::string> Addresses() {
     v1::GetStatusResponse response;
-    table_.Describe(response);
+    table_.Describe(now_, response);
     std::vector<std::string> addresses;
     for (const v1::WorkerInfo& worker : response.workers()) addresses.push_back(worker.address());
     return addresses;

@@ -200,7 +200,7 @@ TEST_F(ManyWorkersTest, ASequenceThatOnePairCanTakeIsNotRefused) {
   }
   // The decode worker that is no partner of w0 becomes the large one.
   v1::GetStatusResponse response;
-  table_.Describe(response);
+  table_.Describe(now_, response);
   for (size_t decode = kPrefills; decode < kWorkers; ++decode) {
     const std::string id = absl::StrCat("w", decode);
     const bool partner = std::ranges::any_of(response.pairs(), [&](const v1::PairInfo& pair) {

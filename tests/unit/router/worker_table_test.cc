@@ -139,7 +139,7 @@ TEST_F(WorkerTableTest, ReportsThatMakeNoSenseAreShownNotUsed) {
   status.mutable_capacity()->set_page_tokens(0);
   Hear(3, status);
   v1::GetStatusResponse response;
-  table_.Describe(response);
+  table_.Describe(now_, response);
   EXPECT_NE(response.workers(0).detail().find("protocol 99"), std::string::npos);
   EXPECT_NE(response.workers(1).detail().find("worker id"), std::string::npos);
   EXPECT_NE(response.workers(2).detail().find("role"), std::string::npos);

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// `baton doctor`.
+#include "cli/report/doctor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "common/arguments.h"
+#include "fake_router.h"
+
+namespace baton::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+using Kind = Finding::Kind;
+
+// A deployment of one prefill and two decode workers without fault.
+v1::GetStatusResponse Healthy() {
+  v1::GetStatusResponse status;
+  status.set_ready(true);
+  const auto fill = [](v1::ProcessFacts& facts, const std::string& host, uint32_t threads) {
+    facts.set_version(std::string(BatonVersion()));
+    facts.set_host(host);
+    facts.set_cpus(4);
+    facts.set_threads(threads);
+    facts.set_max_open_files(65536);
+  };
+  fill(*status.mutable_router(), "h0", 0);
+  for (const char* id : {"p0", "d0", "d1"}) {
+    v1::WorkerInfo& worker = *status.add_workers();
+    worker.set_worker_id(id);
+    worker.set_role(id[0] == 'p' ? "prefill" : "decode");
+    worker.set_address("10.0.0.1:1");
+    worker.set_model("m");
+    worker.set_state("serving");
+    worker.set_pages_total(100);
+    worker.set_numerics_id("Llama-1234/kv-bf16x16/avx2-3/tp1");
+    fill(*worker.mutable_facts(), id, 4);
+  }
+  for (const char* decode : {"d0", "d1"}) {
+    v1::PairInfo& pair = *status.add_pairs();
+    pair.set_prefill_worker("p0");
+    pair.set_decode_worker(decode);
+    pair.set_state("ready");
+    pair.set_transport("ucx:tcp");
+    pair.set_bytes_per_second(1e9);
+  }
+  return status;
+}
+
+std::string Report(const v1::GetStatusResponse& status) { return ToText(Examine(status, BatonVersion())); }
+
+TEST(DoctorTest, AHealthyDeploymentHasNothingToChange) {
+  const std::string report = Report(Healthy());
+  EXPECT_THAT(report, Not(HasSubstr("problem")));
+  EXPECT_THAT(report, Not(HasSubstr("warning")));
+  EXPECT_THAT(report, HasSubstr("fine     the router is ready, with 2 ready pairs\n"));
+  EXPECT_THAT(report, HasSubstr("2 measured paths between workers: 1000 to 1000 MB/s"));
+}
+
+TEST(DoctorTest, EachFaultIsNamed) {
+  struct Case {
+    std::function<void(v1::GetStatusResponse&)> spoil;
+    Kind kind;
+    const char* finding;
+  };
+  const Case cases[] = {
+      {[](auto& s) { s.clear_workers(); }, Kind::kProblem, "the router has no workers"},
+      {[](auto& s) {
+         s.mutable_workers(1)->set_state("lost");
+         s.mutable_workers(1)->set_detail("silent for 3s");
+       },
+       Kind::kProblem, "worker d0 at 10.0.0.1:1 is lost: silent for 3s"},
+      {[](auto& s) { s.mutable_workers(1)->set_state("draining"); }, Kind::kWarning,
+       "worker d0 at 10.0.0.1:1 is draining"},
+      {[](auto& s) { s.mutable_workers(0)->set_state("lost"); }, Kind::kProblem,
+       "model m has no serving prefill worker"},
+      {[](auto& s) {
+         s.mutable_workers(1)->set_state("lost");
+         s.mutable_workers(2)->set_state("lost");
+       },
+       Kind::kProblem, "model m has no serving decode worker"},
+      {[](auto& s) { s.mutable_workers(2)->set_worker_id("d0"); }, Kind::kProblem, "two workers have the id d0"},
+      {[](auto& s) { s.mutable_workers(2)->set_numerics_id("Llama-1234/kv-int8x16/avx512-3/tp1"); }, Kind::kProblem,
+       "compute different numbers: KV type or page size (p0: kv-bf16x16, d1: kv-int8x16); kernels (p0: avx2-3, d1: "
+       "avx512-3)"},
+      {[](auto& s) {
+         s.mutable_pairs(0)->set_state("failed");
+         s.mutable_pairs(0)->set_detail("peer_lost");
+       },
+       Kind::kProblem, "pair p0+d0 is failed: peer_lost"},
+      {[](auto& s) { s.mutable_pairs(0)->set_state("probing"); }, Kind::kWarning, "pair p0+d0 is probing"},
+      {[](auto& s) { s.mutable_workers(1)->mutable_facts()->set_version("0.0.1"); }, Kind::kWarning,
+       "different versions: 0.0.1 (d0)"},
+      {[](auto& s) {
+         s.mutable_router()->set_version("0.0.1");
+         for (auto& worker : *s.mutable_workers()) worker.mutable_facts()->set_version("0.0.1");
+       },
+       Kind::kWarning, "the router has version 0.0.1, this program"},
+      {[](auto& s) { s.mutable_workers(1)->set_clock_ahead_seconds(-2.5); }, Kind::kWarning,
+       "the clock of worker d0 is 2.5 s behind the router's"},
+      {[](auto& s) { s.mutable_workers(1)->set_clock_ahead_seconds(2.5); }, Kind::kWarning,
+       "2.5 s ahead of the router's"},
+      {[](auto& s) { s.mutable_workers(1)->mutable_facts()->set_threads(5); }, Kind::kWarning,
+       "worker d0 has 5 compute threads for 4 CPUs"},
+      {[](auto& s) { s.mutable_workers(1)->mutable_facts()->set_max_open_files(1024); }, Kind::kWarning,
+       "worker d0 may open only 1024 files"},
+      {[](auto& s) { s.mutable_router()->set_max_open_files(1024); }, Kind::kWarning,
+       "the router may open only 1024 files"},
+      {[](auto& s) { s.mutable_workers(1)->set_pages_quarantined(3); }, Kind::kWarning,
+       "worker d0 has 3 pages in quarantine"},
+      {[](auto& s) { s.mutable_workers(1)->set_pages_used(96); }, Kind::kWarning, "worker d0 uses 96 of 100 KV pages"},
+      {[](auto& s) { s.mutable_workers(1)->mutable_facts()->set_host("p0"); }, Kind::kWarning,
+       "pair p0+d0 is on one host and uses ucx:tcp"},
+      {[](auto& s) { s.mutable_pairs(0)->set_bytes_per_second(1e8); }, Kind::kWarning,
+       "the path p0+d0 has 100 MB/s, the median path 1000 MB/s"},
+  };
+  for (const Case& c : cases) {
+    v1::GetStatusResponse status = Healthy();
+    c.spoil(status);
+    const std::vector<Finding> findings = Examine(status, BatonVersion());
+    const auto found = std::ranges::find_if(
+        findings, [&](const Finding& finding) { return finding.what.find(c.finding) != std::string::npos; });
+    ASSERT_NE(found, findings.end()) << c.finding << "\n" << ToText(findings);
+    EXPECT_EQ(found->kind, c.kind) << c.finding;
+    EXPECT_FALSE(found->advice.empty()) << c.finding;
+  }
+}
+
+TEST(DoctorTest, ProblemsComeFirst) {
+  v1::GetStatusResponse status = Healthy();
+  status.mutable_workers(1)->set_pages_quarantined(3);
+  status.mutable_pairs(1)->set_state("failed");
+  const std::vector<Finding> findings = Examine(status, BatonVersion());
+  EXPECT_EQ(findings[0].kind, Kind::kProblem);
+  EXPECT_EQ(findings[1].kind, Kind::kWarning);
+  EXPECT_EQ(findings.back().kind, Kind::kFine);
+}
+
+TEST(DoctorTest, AnUnmeasuredPathIsNoFault) {
+  v1::GetStatusResponse status = Healthy();
+  for (v1::PairInfo& pair : *status.mutable_pairs()) pair.set_bytes_per_second(0);
+  EXPECT_THAT(Report(status), HasSubstr("fine     no path between workers was measured"));
+}
+
+TEST(DoctorTest, TheCommandFailsIfThereIsAProblem) {
+  FakeRouter router;
+  router.status = Healthy();
+  const CliResult fine = RunCli({"doctor", "--target", router.target()});
+  EXPECT_EQ(fine.code, 0) << fine.err;
+  EXPECT_THAT(fine.out, HasSubstr("fine     all processes have version"));
+  router.status.mutable_workers(1)->set_state("lost");
+  const CliResult bad = RunCli({"doctor", "--target", router.target()});
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_THAT(bad.out, HasSubstr("problem  worker d0"));
+  EXPECT_THAT(bad.err, HasSubstr("1 problem, see above"));
+}
+
+}  // namespace
+}  // namespace baton::testing
