@@ -10,6 +10,7 @@
 #include "cli/commands/commands.h"
 #include "common/arguments.h"
 #include "common/nearest_word.h"
+#include "common/program_description.h"
 #include "common/strings.h"
 
 namespace baton {
@@ -35,9 +36,11 @@ std::vector<const CLI::App*> Children(const CLI::App& command) {
   return command.get_subcommands([](const CLI::App*) { return true; });
 }
 
-// Appends the long names of a command's options, without dashes. A group of options is a child without a name.
+// Appends the long names of a command's options that --help shows, without dashes. A group of options is a child
+// without a name.
 void AppendOptionNames(const CLI::App& command, std::vector<std::string>* names) {
   for (const CLI::Option* option : command.get_options()) {
+    if (option->get_group().empty()) continue;
     names->insert(names->end(), option->get_lnames().begin(), option->get_lnames().end());
   }
   for (const CLI::App* child : Children(command)) {
@@ -95,6 +98,7 @@ int ReportParseError(const CLI::App& app, const CLI::ParseError& error, const Co
 int RunBaton(int argc, const char* const* argv, const Console& console) {
   CLI::App app("Sends requests to a Baton router, and works on models.", "baton");
   app.set_version_flag("--version", Concat("baton ", BatonVersion()), "Print the version and exit");
+  AddDescribeFlag(app);
   app.require_subcommand(1);
   Command chosen;
   const auto add = [&](CLI::App& parent, const char* name, const char* help,

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/arguments.h"
+#include "common/program_description.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
 
@@ -143,6 +144,7 @@ absl::StatusOr<CommandLine> ReadCommandLine(std::string_view program, std::strin
   CLI::App app{std::string(description), std::string(program)};
   app.set_help_flag("--help,-h", "Print this help and exit");
   app.set_version_flag("--version", Concat(program, " ", BatonVersion()), "Print the version and exit");
+  AddDescribeFlag(app);
   app.get_formatter()->column_width(36);
   app.allow_extras();
   CommandLine result;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process tells `baton doctor` of itself.
+// The facts of a process and its machine that `baton doctor` looks at.
 #pragma once
 
 #include "baton/v1/inference.pb.h"

@@ -31,14 +31,17 @@ absl::Status RunModelsMake(const MakeFlags& flags, const Console& console) {
   return absl::OkStatus();
 }
 
+std::string PresetNames(const char* separator) {
+  return absl::StrJoin(ModelPresets(), separator,
+                       [](std::string* out, const ModelPreset& preset) { out->append(preset.name); });
+}
+
 absl::Status SetPreset(const std::string& text, ModelPreset* preset) {
   if (const ModelPreset* found = FindModelPreset(text); found != nullptr) {
     *preset = *found;
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "expected ",
-      absl::StrJoin(ModelPresets(), ", ", [](std::string* out, const ModelPreset& p) { out->append(p.name); })));
+  return absl::InvalidArgumentError(absl::StrCat("expected ", PresetNames(", ")));
 }
 
 }  // namespace
@@ -50,18 +53,18 @@ Command ModelsMakeCommand(CLI::App& command, const Console& console) {
   const auto flags = std::make_shared<MakeFlags>();
   MakeModelOptions& options = flags->options;
   options.threads = UsableCpus();
-  AddFlag(command, "--preset", "NAME", "shape of the model: 110m, tinyllama-1.1b, llama-3.2-1b or llama-3-8b",
-          [&options](const std::string& text) { return SetPreset(text, &options.preset); })
-      ->required();
+  AddFlag(command, "--preset", PresetNames("|"), "shape of the model", [&options](const std::string& text) {
+    return SetPreset(text, &options.preset);
+  })->required();
   command.add_option("--out", flags->out, "the GGUF file or the folder to write; must not exist")->required();
-  AddChoice(command, "--dtype", &options.type, "type of the matrices: f32, f16, bf16; in GGUF also q8_0, q4_0",
+  AddChoice(command, "--dtype", &options.type, "type of the matrices; q8_0 and q4_0 only in GGUF",
             Choices<TensorType>{{"f32", TensorType::kF32},
                                 {"f16", TensorType::kF16},
                                 {"bf16", TensorType::kBF16},
                                 {"q8_0", TensorType::kQ8_0},
                                 {"q4_0", TensorType::kQ4_0}})
       ->default_str("bf16");
-  AddChoice(command, "--format", &options.format, "form of the output: gguf, or safetensors for a Hugging Face folder",
+  AddChoice(command, "--format", &options.format, "form of the output; safetensors: a Hugging Face folder",
             Choices<ModelFormat>{{"gguf", ModelFormat::kGguf}, {"safetensors", ModelFormat::kSafetensors}})
       ->default_str("gguf");
   AddWholeNumber(command, "--seed", &options.seed, "seed of the weights", 0, UINT64_MAX);

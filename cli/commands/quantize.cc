@@ -41,9 +41,9 @@ Command QuantizeCommand(CLI::App& command, const Console& console) {
   command.add_option("IN", flags->in, "the model: a folder in Hugging Face form or a GGUF file")->required();
   command.add_option("OUT", flags->out, "the GGUF file to write; must not exist")->required();
   const Choices<TensorType> types = {{"q8_0", TensorType::kQ8_0}, {"q4_0", TensorType::kQ4_0}};
-  AddChoice(command, "--to", &options.type, "type of the matrices: q8_0 or q4_0", types)->required();
-  AddChoice(command, "--head", &options.head_type,
-            "type of the matrix that gives the logits: q8_0 or q4_0 (default: as --to)", types);
+  AddChoice(command, "--to", &options.type, "type of the matrices", types)->required();
+  AddChoice(command, "--head", &options.head_type, "type of the matrix that gives the logits (default: as --to)",
+            types);
   AddWholeNumber(command, "--threads", &options.threads,
                  "threads that quantize (default: all CPUs that this process may use)", 1, 1024);
   return [flags, &console] { return RunQuantize(*flags, console); };

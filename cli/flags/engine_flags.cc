@@ -26,17 +26,17 @@ LoadProgress ShowLoading(const Console& console) {
 
 void AddEngineFlags(CLI::App& app, const Console& console, ModelOptions* options) {
   if (console.err_is_terminal) options->progress = ShowLoading(console);
-  AddWholeNumber(app, "--threads", &options->threads, "number of compute threads", 1, 1024);
+  AddWholeNumber(app, "--threads", &options->threads, "compute threads (default: all CPUs that this process may use)",
+                 1, 1024);
   app.add_option("--kernels", options->kernels, "family of compute kernels, as for the workers")
       ->default_str(options->kernels);
-  AddChoice(app, "--quantize", &options->quantize, "round float weights while loading: off, int8, int4",
+  AddChoice(app, "--quantize", &options->quantize, "round float weights while loading",
             Choices<std::optional<TensorType>>{
                 {"off", std::nullopt}, {"int8", TensorType::kQ8_0}, {"int4", TensorType::kQ4_0}})
       ->default_str("off");
   Choices<KvType> kv_types;
   for (const KvType type : kKvTypes) kv_types.emplace_back(Name(type), type);
-  AddChoice(app, "--kv-dtype", &options->kv_dtype,
-            "type of the KV cache (default: the workers' auto): f32, f16, bf16, int8, fp8", kv_types);
+  AddChoice(app, "--kv-dtype", &options->kv_dtype, "type of the KV cache (default: the workers' auto)", kv_types);
 }
 
 }  // namespace baton

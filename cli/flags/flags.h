@@ -82,17 +82,19 @@ using Choices = std::vector<std::pair<std::string, Meaning>>;
 template <typename Meaning, typename Value>
 CLI::Option* AddChoice(CLI::App& app, const std::string& name, Value* value, const std::string& help,
                        Choices<Meaning> choices) {
-  return AddFlag(app, name, "NAME", help, [value, choices = std::move(choices)](const std::string& text) {
-    std::vector<std::string> names;
+  std::vector<std::string> names;
+  for (const auto& [choice, meaning] : choices) names.push_back(choice);
+  const std::string type = absl::StrJoin(names, "|");
+  const auto set = [value, names, choices = std::move(choices)](const std::string& text) {
     for (const auto& [choice, meaning] : choices) {
       if (choice == text) {
         *value = meaning;
         return absl::OkStatus();
       }
-      names.push_back(choice);
     }
     return absl::InvalidArgumentError(absl::StrCat("expected one of ", absl::StrJoin(names, ", ")));
-  });
+  };
+  return AddFlag(app, name, type, help, set);
 }
 
 }  // namespace baton
