@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/http_post.h"
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -9,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/status_macros.h"
 #include "common/strings.h"
 
 namespace baton {
@@ -22,22 +24,19 @@ using Tcp = asio::ip::tcp;
 
 constexpr std::string_view kScheme = "http://";
 constexpr size_t kMaxAnswerBytes = 64 << 10;
+constexpr absl::Duration kSlice = absl::Milliseconds(50);
 
 // Connects, sends and reads, each step in the completion of the one before.
 class Exchange {
  public:
-  Exchange(asio::io_context& io, const HttpTarget& target, http::request<http::string_body> request)
-      : target_(target), resolver_(io), stream_(io), request_(std::move(request)) {
+  Exchange(asio::io_context& io, http::request<http::string_body> request) : stream_(io), request_(std::move(request)) {
     answer_.body_limit(kMaxAnswerBytes);
   }
 
-  void Start() {
-    resolver_.async_resolve(target_.address.host, Concat(target_.address.port), [this](error_code error, auto found) {
-      if (error) return End("cannot be resolved", error);
-      stream_.async_connect(found, [this](error_code failed, const Tcp::endpoint&) {
-        if (failed) return End("cannot be reached", failed);
-        Send();
-      });
+  void Start(const Tcp::endpoint& endpoint) {
+    stream_.async_connect(endpoint, [this](error_code error) {
+      if (error) return End("cannot be reached", error);
+      Send();
     });
   }
 
@@ -62,8 +61,6 @@ class Exchange {
     result_ = absl::UnavailableError(Concat(what, ": ", error.message()));
   }
 
-  const HttpTarget& target_;
-  Tcp::resolver resolver_;
   beast::tcp_stream stream_;
   http::request<http::string_body> request_;
   beast::flat_buffer buffer_;
@@ -85,8 +82,12 @@ absl::StatusOr<HttpTarget> ParseHttpTarget(std::string_view url) {
   return HttpTarget{*address, slash == rest.size() ? "/" : std::string(rest.substr(slash))};
 }
 
-absl::Status HttpPost(const HttpTarget& target, std::string_view content_type, std::string body,
-                      absl::Duration timeout) {
+absl::Status HttpPost(const HttpTarget& target, std::string_view address, std::string_view content_type,
+                      std::string body, absl::FunctionRef<absl::Duration()> time_left) {
+  BATON_ASSIGN_OR_RETURN(const HostPort found, ParseHostPort(address));
+  error_code error;
+  const asio::ip::address ip = asio::ip::make_address(found.host, error);
+  if (error) return absl::InvalidArgumentError(Concat("\"", address, "\" is no IP address with a port"));
   asio::io_context io(/*concurrency_hint=*/1);
   http::request<http::string_body> request(http::verb::post, target.path, /*version=*/11);
   request.set(http::field::host, Concat(target.address.host, ":", target.address.port));
@@ -94,11 +95,14 @@ absl::Status HttpPost(const HttpTarget& target, std::string_view content_type, s
   request.keep_alive(false);
   request.body() = std::move(body);
   request.prepare_payload();
-  Exchange exchange(io, target, std::move(request));
-  exchange.Start();
-  io.run_for(absl::ToChronoNanoseconds(std::max(timeout, absl::ZeroDuration())));
-  if (exchange.result()) return *exchange.result();
-  return absl::UnavailableError(Concat("did not answer within ", absl::FormatDuration(timeout)));
+  Exchange exchange(io, std::move(request));
+  exchange.Start(Tcp::endpoint(ip, static_cast<uint16_t>(found.port)));
+  while (!exchange.result()) {
+    const absl::Duration left = time_left();
+    if (left <= absl::ZeroDuration()) return absl::UnavailableError("did not answer in time");
+    io.run_for(absl::ToChronoNanoseconds(std::min(left, kSlice)));
+  }
+  return *exchange.result();
 }
 
 }  // namespace baton

@@ -18,8 +18,8 @@
 
 namespace baton {
 
-// The names of the metrics on a page: Baton's, vLLM's (metrics_vllm.h), or both. Metrics of every process are on each
-// page.
+// The names of the metrics on a page: Baton's, vLLM's (metrics_vllm.h), or both. `process_*` and
+// `baton_build_info` are on each page.
 enum class MetricsNames { kBaton, kVllm, kBoth };
 inline const std::vector<std::string> kMetricsNames = {"baton", "vllm", "both"};  // as in options, in this order
 MetricsNames MetricsNamesFrom(std::string_view name);                             // one of kMetricsNames

@@ -91,7 +91,7 @@ MetricFamily KvUsage(const MetricFamily& pages) {
     if (state != "free" && state != "cached") count.busy += metric.gauge.value;
   }
   MetricFamily family{.name = "vllm:kv_cache_usage_perc",
-                      .help = "Share of the KV pages that sequences use, 0 to 1",
+                      .help = "Share of the KV pages that are neither free nor cached, 0 to 1",
                       .type = MetricType::Gauge,
                       .metric = {}};
   for (const auto& [labels, count] : counts) {

@@ -10,8 +10,8 @@
 namespace baton {
 
 // Returns a family for each vLLM name of which `families`, Baton's own, have the facts. The label `model` becomes
-// `model_name`. Each name comes from routers only or from workers only, so that sums over all processes count once.
-// Prefix cache metrics of decode workers have no counterpart: a prompt's prefill worker counts its tokens.
+// `model_name`. Each name comes from routers only or from workers only, so that sums over all processes do not mix the
+// two. Prefix cache metrics of decode workers have no counterpart: a prompt's prefill worker counts its tokens.
 std::vector<prometheus::MetricFamily> VllmFamilies(const std::vector<prometheus::MetricFamily>& families);
 
 }  // namespace baton

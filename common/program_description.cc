@@ -25,6 +25,7 @@ std::vector<std::string> NamesOf(const CLI::Option& option) {
 
 std::vector<std::string> SortedNames(const std::set<CLI::Option*>& options) {
   std::vector<std::string> names;
+  names.reserve(options.size());
   for (const CLI::Option* option : options) names.push_back(option->get_name());
   std::sort(names.begin(), names.end());
   return names;

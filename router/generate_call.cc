@@ -62,13 +62,24 @@ GenerateCall* GenerateCall::Start(const ServiceContext& context, grpc::CallbackS
   std::shared_ptr<GenerateCall> self(new GenerateCall(context, call));
   self->self_ = self;
   const SteadyTime received = SteadyTime::Now();
+  call->AddInitialMetadata("baton-request-id", self->id_.ToString());
   v1::GenerateRequest request;
   absl::Status status = ParseMessage(bytes, request);
+  self->trace_ = std::make_unique<RequestTrace>(
+      RequestTrace::Start{.context = context.tracer->Begin(self->id_, self->Traceparent()),
+                          .id = self->id_,
+                          .label = request.request_label(),
+                          .received = received,
+                          .arrival = absl::Now()});
   if (status.ok()) status = self->Run(request);
   if (!status.ok()) {
     Log(LogLevel::kInfo, "request.refused",
         {{"request", self->id_.ToString()}, {"label", request.request_label()}, {"status", status}});
     context.metrics->RequestEnded(self->model_, absl::StatusCodeToString(status.code()), SteadyTime::Now() - received);
+    if (self->trace_ != nullptr) {
+      const bool sampled = self->trace_->sampled();
+      context.tracer->Add(self->trace_->End(SteadyTime::Now(), absl::StatusCodeToString(status.code())), sampled);
+    }
     // Only a full admission deserves a retry hint: any other refusal would come again.
     const bool is_full = !self->ticket_.held() && absl::IsResourceExhausted(status);
     self->OnFail(status, is_full ? kFullRetryAfter : absl::ZeroDuration());
@@ -88,18 +99,12 @@ absl::Status GenerateCall::Run(const v1::GenerateRequest& request) {
   BATON_RETURN_IF_ERROR(CheckRequest(request));
   BATON_ASSIGN_OR_RETURN(const ServedModel model, context_.registry->FindModel(request.model()));
   model_ = model.name;
-  options.trace =
-      std::make_unique<RequestTrace>(RequestTrace::Start{.context = context_.tracer->Begin(id_, Traceparent()),
-                                                         .id = id_,
-                                                         .label = request.request_label(),
-                                                         .received = options.received,
-                                                         .arrival = options.arrival});
   options.tracer = context_.tracer;
   const SteadyTime before = SteadyTime::Now();
   BATON_ASSIGN_OR_RETURN(options.spec, ResolveRequest(request, *model.assets, model.limits, DrawSeed()));
-  options.trace->Tokenized(before, SteadyTime::Now(), options.spec.prompt.size());
+  trace_->Tokenized(before, SteadyTime::Now(), options.spec.prompt.size());
   options.spec.model = model.name;
-  NoteRequest(request, options.spec, *options.trace);
+  NoteRequest(request, options.spec, *trace_);
   options.assets = model.assets;
   options.page_tokens = model.limits.page_tokens;
   options.retry = context_.retry;
@@ -112,6 +117,7 @@ absl::Status GenerateCall::Run(const v1::GenerateRequest& request) {
        {"model", model.name},
        {"prompt_tokens", options.spec.prompt.size()},
        {"max_tokens", options.spec.sampling.max_tokens()}});
+  options.trace = std::move(trace_);
   run_ = RequestRun::Start(std::move(options));
   ticket_.WhenStopped([weak = std::weak_ptr(run_)] {
     if (const auto run = weak.lock()) run->Cancel(RouterStopped());

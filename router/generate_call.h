@@ -78,6 +78,7 @@ class GenerateCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   const RequestId id_ = RequestId::Random();
   std::string model_;                                   // empty until known
   SteadyTime deadline_ = SteadyTime::InfiniteFuture();  // set when the request is admitted
+  std::unique_ptr<RequestTrace> trace_;                 // until the run takes it
   std::shared_ptr<RequestRun> run_;
   grpc::ByteBuffer writing_;  // of the pending write
 

@@ -116,6 +116,7 @@ void RequestRun::Do(action::PlaceMigration& place) {
   PlacementQuery query = MakeQuery();
   query.avoid = std::move(place.avoid);
   query.migrates = true;
+  if (options_.trace != nullptr) options_.trace->OnPlacing(SteadyTime::Now());
   PlacementResult result = options_.placer->Place(query);
   Handle(
       [result = std::move(result)](RequestMachine& machine) { machine.OnMigrationPlaced(SteadyTime::Now(), result); });

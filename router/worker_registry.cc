@@ -61,7 +61,7 @@ WorkerRegistry::~WorkerRegistry() = default;
 void WorkerRegistry::Start() { Tick(); }
 
 void WorkerRegistry::SetWorkers(std::span<const std::string> addresses) {
-  Update([&](WorkerTable& table) { table.SetMembers(addresses); });
+  Update([&](WorkerTable& table) { table.SetMembers(SteadyTime::Now(), addresses); });
 }
 
 void WorkerRegistry::Shutdown(SteadyTime deadline) {

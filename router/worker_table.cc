@@ -65,12 +65,13 @@ void WorkerTable::Report(std::string name, std::string subject, std::string deta
 
 // ----------------------------------------------------------------------------------------------------------- workers
 
-void WorkerTable::SetMembers(std::span<const std::string> addresses) {
+void WorkerTable::SetMembers(SteadyTime now, std::span<const std::string> addresses) {
   absl::flat_hash_set<std::string_view> listed(addresses.begin(), addresses.end());
   for (auto& [index, worker] : workers_) {
     const bool is_listed = listed.erase(worker.address) > 0;
     if (is_listed == worker.listed) continue;
     worker.listed = is_listed;
+    worker.unlisted_at = now;
     Report(is_listed ? "worker.listed" : "worker.unlisted", worker.id, worker.address, false);
     pairs_.ForgetPairsOf(index);
     members_changed_ = true;
@@ -90,11 +91,12 @@ WorkerTable::Worker* WorkerTable::Find(size_t index) {
 }
 
 // Forgets unlisted workers that are gone or run none of this router's requests.
-void WorkerTable::ForgetUnlisted() {
-  std::erase_if(workers_, [this](const auto& entry) {
+void WorkerTable::ForgetUnlisted(SteadyTime now) {
+  std::erase_if(workers_, [&](const auto& entry) {
     const Worker& worker = entry.second;
     if (worker.listed || (worker.live() && !options_.is_idle(*worker.ref))) return false;
-    // A request that was placed before and has not called yet is refused, and placed again.
+    if (worker.live() && now - worker.unlisted_at < kForgetDelay) return false;
+    NotePastModel(now, worker.status.model().name());
     if (worker.live()) effects_.lost.push_back(*worker.ref);
     pairs_.ForgetPairsOf(worker.index);
     effects_.forgotten.push_back(worker.index);
@@ -152,9 +154,18 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
   }
 }
 
+// Requests for a model whose workers have all left are told to come again, not that the name is wrong.
+void WorkerTable::NotePastModel(SteadyTime now, const std::string& model) {
+  if (model.empty()) return;
+  past_models_[model] = now;
+  if (past_models_.size() <= kMaxPastModels) return;
+  past_models_.erase(std::ranges::min_element(past_models_, {}, [](const auto& entry) { return entry.second; }));
+}
+
 void WorkerTable::ReportSameId(const Worker& worker) {
   for (const auto& [_, other] : workers_) {
-    if (&other == &worker || !other.live() || other.id != worker.id) continue;
+    // A worker that came back at another address has left the first one.
+    if (&other == &worker || !other.live() || !other.listed || !other.stream_open || other.id != worker.id) continue;
     Report("worker.same_id", worker.id,
            absl::StrCat(worker.address, " and ", other.address, " have the same worker id; give each its own"), true);
   }
@@ -182,7 +193,7 @@ void WorkerTable::Lose(Worker& worker, const std::string& why) {
 }
 
 void WorkerTable::AdvanceWorkers(SteadyTime now) {
-  ForgetUnlisted();
+  ForgetUnlisted(now);
   for (auto& [index, worker] : workers_) {
     if (worker.live() && now - worker.last_heard > options_.peer_timeout) {
       Lose(worker, absl::StrCat("silent for ", absl::FormatDuration(options_.peer_timeout)));

@@ -8,9 +8,10 @@
 //   lost           a report is overdue by peer_timeout, or the worker reports another epoch
 //
 // When a worker is lost, its attempts are ended and its pairs forgotten. A worker that reports another epoch is a new
-// worker. The table forgets a worker that is no longer listed once the worker is lost or runs none of this router's
-// requests. A pair is a prefill and a decode worker of one model, numerics id and set of assets; a decode worker of
-// role both is a pair with itself. Only pairs that have passed a probe of the whole path serve requests (pair_set.h).
+// worker. The table forgets a worker that has not been listed for kForgetDelay once the worker is lost or runs none of
+// this router's requests. A pair is a prefill and a decode worker of one model, numerics id and set of assets; a decode
+// worker of role both is a pair with itself. Only pairs that have passed a probe of the whole path serve requests
+// (pair_set.h).
 //
 // Not thread-safe: WorkerRegistry guards it.
 #pragma once
@@ -71,6 +72,10 @@ class WorkerTable {
     std::string detail;
     bool is_bad = false;
   };
+  // A worker that is not listed any more is kept at least this long: a request that was placed may not have called yet.
+  static constexpr absl::Duration kForgetDelay = absl::Seconds(5);
+  static constexpr size_t kMaxPastModels = 64;
+
   // An index names a listed address, and is never used again.
   struct Effects {
     std::vector<std::pair<size_t, std::string>> joined;  // index and address
@@ -86,7 +91,7 @@ class WorkerTable {
   explicit WorkerTable(Options options);
 
   // Sets the addresses of all workers. A worker whose address is missing gets no new request.
-  void SetMembers(std::span<const std::string> addresses);
+  void SetMembers(SteadyTime now, std::span<const std::string> addresses);
 
   // `connection` is how calls reach this start of the worker; asked for once per epoch.
   using MakeConnection = std::function<std::shared_ptr<WorkerConnection>()>;
@@ -128,6 +133,7 @@ class WorkerTable {
     size_t index = 0;
     std::string address;
     bool listed = true;
+    SteadyTime unlisted_at = SteadyTime::InfinitePast();
     std::string id;  // the address until it has told its id
     bool connecting = false;
     bool stream_open = false;  // a report has come on the present stream
@@ -173,7 +179,8 @@ class WorkerTable {
   static const char* StateName(const Worker& worker);
 
   Worker* Find(size_t index);  // null: forgotten
-  void ForgetUnlisted();
+  void ForgetUnlisted(SteadyTime now);
+  void NotePastModel(SteadyTime now, const std::string& model);
   // Workers of one id cannot be told apart in logs, metrics and answers.
   void ReportSameId(const Worker& worker);
   void Lose(Worker& worker, const std::string& why);
@@ -205,6 +212,7 @@ class WorkerTable {
   const Options options_;
   std::map<size_t, Worker> workers_;  // by index
   size_t next_index_ = 0;
+  std::map<std::string, SteadyTime> past_models_;  // of forgotten workers, by name: when the last one was forgotten
   PairSet pairs_;
   bool members_changed_ = false;          // since the pairs were completed
   std::map<std::string, Assets> assets_;  // by fingerprint; those of live workers

@@ -92,10 +92,10 @@ absl::StatusOr<ServedModel> WorkerTable::FindModel(const std::string& name) cons
     if (const std::string& served = workers_.at(pair.decode).status.model().name(); !names.contains(served))
       names.insert(served);
   }
-  const bool is_known = std::ranges::any_of(workers_, [&](const auto& entry) {
-    const Worker& worker = entry.second;
-    return worker.ref && worker.status.model().name() == name;
-  });
+  const bool is_known = past_models_.contains(name) || std::ranges::any_of(workers_, [&](const auto& entry) {
+                          const Worker& worker = entry.second;
+                          return worker.ref && worker.status.model().name() == name;
+                        });
   if (names.empty() || (is_known && !names.contains(name))) {
     return absl::UnavailableError(
         absl::StrCat("no live pair of workers serves ", name.empty() ? "any model" : name, WhyNotServed(name)));

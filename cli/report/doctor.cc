@@ -60,6 +60,7 @@ class Examination {
     }
     if (processes.size() > 1) {
       std::vector<std::string> versions;
+      versions.reserve(processes.size());
       for (const auto& [version, names] : processes) {
         versions.push_back(absl::StrCat(version, " (", absl::StrJoin(names, ", "), ")"));
       }

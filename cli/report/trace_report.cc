@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -41,7 +42,7 @@ std::string BarOf(const v1::TraceSpan& span, uint64_t start, uint64_t total) {
 
 std::string TimelineOf(const v1::Trace& trace) {
   std::string text = absl::StrCat("request ", trace.request_id(), ", trace ", trace.trace_id());
-  if (!trace.request_label().empty()) absl::StrAppend(&text, ", label ", trace.request_label());
+  if (!trace.request_label().empty()) absl::StrAppend(&text, ", label ", absl::Utf8SafeCEscape(trace.request_label()));
   text += '\n';
   if (trace.spans().empty()) return text;
   const uint64_t start = trace.spans(0).start_unix_nanos();
@@ -88,13 +89,15 @@ std::string PerfettoOf(const v1::Trace& trace) {
     nlohmann::json arguments = nlohmann::json::object();
     for (const v1::TraceAttribute& attribute : span.attributes()) arguments[attribute.key()] = ValueOf(attribute);
     if (!span.error().empty()) arguments["error"] = span.error();
-    // One row for each attempt: spans of a row may only nest.
+    // Spans of a row may only nest: a transfer overlaps the prefill of its attempt.
+    const uint32_t row = 2 * span.attempt() + (span.name() == "transfer" ? 1 : 0);
+    const uint64_t from = std::max(span.start_unix_nanos(), start);
     events.push_back({{"name", span.name()},
                       {"ph", "X"},
                       {"pid", track->second},
-                      {"tid", span.attempt()},
-                      {"ts", Microseconds(span.start_unix_nanos() - start)},
-                      {"dur", Microseconds(span.end_unix_nanos() - span.start_unix_nanos())},
+                      {"tid", row},
+                      {"ts", Microseconds(from - start)},
+                      {"dur", Microseconds(std::max(span.end_unix_nanos(), from) - from)},
                       {"args", arguments}});
   }
   return nlohmann::json{{"traceEvents", events}, {"displayTimeUnit", "ms"}}.dump(

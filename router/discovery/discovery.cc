@@ -82,8 +82,13 @@ void Discovery::LookUpNames() {
   std::vector<DnsAnswer> answers = LookUp(names, options_.dns, stop_);
   for (size_t i = 0; i < names.size(); ++i) {
     Note(names[i].entry, answers[i].status());
-    if (answers[i].ok()) resolved_[names[i].entry] = *std::move(answers[i]);
-    if (absl::IsNotFound(answers[i].status())) resolved_[names[i].entry].clear();
+    if (!answers[i].ok() && !absl::IsNotFound(answers[i].status())) continue;
+    std::map<std::string, SteadyTime>& known = resolved_[names[i].entry];
+    const SteadyTime now = SteadyTime::Now();
+    if (answers[i].ok()) {
+      for (const std::string& address : *answers[i]) known[address] = now;
+    }
+    std::erase_if(known, [&](const auto& entry) { return now - entry.second > options_.linger; });
   }
 }
 
@@ -98,7 +103,7 @@ void Discovery::Report() {
       if (source.kind == WorkerSource::Kind::kAddress) {
         add(source.entry);
       } else if (const auto found = resolved_.find(source.entry); found != resolved_.end()) {
-        std::ranges::for_each(found->second, add);
+        for (const auto& [address, _] : found->second) add(address);
       }
     }
   }
@@ -107,12 +112,12 @@ void Discovery::Report() {
   on_change_(reported_);
 }
 
-void Discovery::Note(const std::string& what, const absl::Status& status) {
-  std::string& logged = errors_[what];
+void Discovery::Note(const std::string& source, const absl::Status& status) {
+  std::string& logged = errors_[source];
   std::string error = status.ok() ? "" : std::string(status.message());
   if (error == logged) return;
   Log(status.ok() ? LogLevel::kInfo : LogLevel::kWarning, status.ok() ? "discovery.works_again" : "discovery.failed",
-      {{"subject", what}, {"detail", error}});
+      {{"subject", source}, {"detail", error}});
   logged = std::move(error);
 }
 

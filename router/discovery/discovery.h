@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps the list of the workers' addresses. A thread of its own reads the workers file and asks DNS at an interval.
 //
-// A file that is missing or wrong, and a name without an answer, count as unchanged. If DNS says
-// that a name has no records, the name has no workers.
+// A file that is missing or wrong, and a name without an answer, count as unchanged. If DNS says that a name has no
+// records, the name has no workers. An address that DNS no longer names stays for the linger: one short answer, or a
+// server that names a part of the addresses at a time, changes nothing. The router itself sees which workers live.
 #pragma once
 
 #include <functional>
@@ -16,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/event_fd.h"
+#include "common/steady_time.h"
 #include "router/discovery/dns_lookup.h"
 #include "router/discovery/worker_source.h"
 
@@ -25,6 +27,7 @@ struct DiscoveryOptions {
   std::vector<std::string> workers;  // entries (worker_source.h)
   std::string workers_file;          // more entries; empty: no file
   absl::Duration interval = absl::Seconds(1);
+  absl::Duration linger = absl::Seconds(10);
   DnsOptions dns = {};
 };
 
@@ -49,8 +52,8 @@ class Discovery {
   void Run();
   void LookUpNames();
   void Report();
-  // Logs when what is named begins to fail, fails in another way, or works again.
-  void Note(const std::string& what, const absl::Status& status);
+  // Logs when `source`, an entry or the file, begins to fail, fails in another way, or works again.
+  void Note(const std::string& source, const absl::Status& status);
 
   const DiscoveryOptions options_;
   const OnChange on_change_;
@@ -59,8 +62,8 @@ class Discovery {
   // Of the thread, once it runs.
   std::vector<WorkerSource> fixed_;
   std::vector<WorkerSource> of_file_;
-  std::map<std::string, Addresses> resolved_;  // the last good answer, by entry
-  std::map<std::string, std::string> errors_;  // that the log has, by what fails
+  std::map<std::string, std::map<std::string, SteadyTime>> resolved_;  // by entry: address, when DNS last named it
+  std::map<std::string, std::string> errors_;                          // that the log has, by source
   Addresses reported_;
 
   std::thread thread_;

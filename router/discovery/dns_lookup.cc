@@ -83,6 +83,7 @@ class Round {
     Query& query = Add(std::move(asked));
     ares_addrinfo_hints hints = {};
     hints.ai_family = query.family;
+    hints.ai_flags = ARES_AI_NOSORT;  // LookUp sorts
     hints.ai_socktype = SOCK_STREAM;
     ares_getaddrinfo(channel_, query.name.c_str(), nullptr, &hints, OnAddresses, &query);
   }
@@ -91,10 +92,12 @@ class Round {
     Query& query = *static_cast<Query*>(arg);
     const std::unique_ptr<ares_addrinfo, decltype(&ares_freeaddrinfo)> owned(found, ares_freeaddrinfo);
     --query.round->pending_;
-    if (code == ARES_ENODATA && query.family == AF_INET) {
+    const bool has_none =
+        code == ARES_ENODATA || code == ARES_ENOTFOUND;  // also for a name of /etc/hosts with AAAA only
+    if (has_none && query.family == AF_INET) {
       return query.round->AskAddresses({query.round, query.name, query.port, AF_INET6, query.answer, query.is_target});
     }
-    if (query.is_target && (code == ARES_ENODATA || code == ARES_ENOTFOUND)) return;  // the target is no worker yet
+    if (query.is_target && has_none) return;  // the target is no worker yet
     if (code != ARES_SUCCESS) return Fail(query, code);
     for (const ares_addrinfo_node* node = found->nodes; node != nullptr && query.answer->ok(); node = node->ai_next) {
       (*query.answer)->push_back(Format(*node->ai_addr, query.port));

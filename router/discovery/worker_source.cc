@@ -25,7 +25,8 @@ absl::StatusOr<WorkerSource> ParseWorkerSource(std::string_view entry) {
   source.entry = std::string(entry);
   if (!entry.starts_with(kDns)) {
     // "dns:name" and "dns://server/name" are forms of gRPC that Baton does not take.
-    if (entry.find('/') != std::string_view::npos || !ParseHostPort(entry).ok()) return Unexpected(entry);
+    const absl::StatusOr<HostPort> address = ParseHostPort(entry);
+    if (!address.ok() || address->port == 0 || entry.find('/') != std::string_view::npos) return Unexpected(entry);
     return source;
   }
   const std::string_view name = entry.substr(kDns.size());

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -17,8 +18,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "baton/v1/inference.pb.h"
+#include "common/event_fd.h"
 #include "common/http_post.h"
 #include "common/mutex.h"
+#include "common/steady_time.h"
 
 namespace baton::router {
 
@@ -49,7 +52,10 @@ class TraceExporter {
       : options_(std::move(options)), target_(std::move(target)), metrics_(metrics) {}
   void Run();
   Batch TakeBatch();
-  void Send(const Batch& batch, absl::Duration timeout);
+  void Send(const Batch& batch);
+  absl::Status Post(std::string body);
+  // Until `deadline`, and once the exporter stops, only for the farewell.
+  absl::Duration TimeLeft(SteadyTime deadline);
 
   const Options options_;
   const HttpTarget target_;
@@ -59,7 +65,8 @@ class TraceExporter {
   Mutex mutex_;
   CondVar changed_;
   Batch queue_ ABSL_GUARDED_BY(mutex_);
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<SteadyTime> stopping_until_ ABSL_GUARDED_BY(mutex_);  // the end of the farewell
+  EventFd stop_;                                                      // ends a look-up of the collector's name
   std::thread thread_;
 };
 

@@ -34,35 +34,37 @@ uint64_t RequestTrace::Nanos(SteadyTime time) const {
   return static_cast<uint64_t>(absl::ToUnixNanos(arrival_ + (time - received_)));
 }
 
-int RequestTrace::AddSpan(std::string_view name, std::string_view process, int parent, SteadyTime from, SteadyTime to,
-                          uint32_t attempt) {
-  if (trace_.spans_size() >= kMaxSpans) return 0;
+v1::TraceSpan* RequestTrace::AddSpan(std::string_view name, std::string_view process, const v1::TraceSpan* parent,
+                                     SteadyTime from, SteadyTime to, uint32_t attempt) {
+  if (trace_.spans_size() >= kMaxSpans) return nullptr;
+  const uint64_t parent_id = parent == nullptr ? root().span_id() : parent->span_id();
   v1::TraceSpan& span = *trace_.add_spans();
   span.set_name(std::string(name));
   span.set_process(std::string(process));
   span.set_attempt(attempt);
   span.set_span_id(NextSpanId());
-  span.set_parent_span_id(trace_.spans(parent).span_id());
+  span.set_parent_span_id(parent_id);
   span.set_start_unix_nanos(Nanos(std::min(from, to)));
   span.set_end_unix_nanos(Nanos(to));
-  return trace_.spans_size() - 1;
+  return &span;
 }
 
-void RequestTrace::AddAttribute(v1::TraceSpan& span, std::string_view key, std::string_view value) {
-  v1::TraceAttribute& attribute = *span.add_attributes();
+void RequestTrace::AddAttribute(v1::TraceSpan* span, std::string_view key, std::string_view value) {
+  if (span == nullptr) return;
+  v1::TraceAttribute& attribute = *span->add_attributes();
   attribute.set_key(std::string(key));
   attribute.set_text(std::string(value));
 }
 
-void RequestTrace::AddAttribute(v1::TraceSpan& span, std::string_view key, double value) {
-  v1::TraceAttribute& attribute = *span.add_attributes();
+void RequestTrace::AddAttribute(v1::TraceSpan* span, std::string_view key, double value) {
+  if (span == nullptr) return;
+  v1::TraceAttribute& attribute = *span->add_attributes();
   attribute.set_key(std::string(key));
   attribute.set_real(value);
 }
 
 void RequestTrace::Tokenized(SteadyTime from, SteadyTime to, size_t tokens) {
-  const int span = AddSpan("tokenize", kRouterProcess, 0, from, to);
-  AddAttribute(*trace_.mutable_spans(span), "baton.prompt_tokens", tokens);
+  AddAttribute(AddSpan("tokenize", kRouterProcess, nullptr, from, to), "baton.prompt_tokens", tokens);
 }
 
 void RequestTrace::OnPlacing(SteadyTime now) {
@@ -70,28 +72,27 @@ void RequestTrace::OnPlacing(SteadyTime now) {
 }
 
 std::string RequestTrace::OnPlaced(SteadyTime now, uint32_t number, const Placement& placement) {
-  const int place = AddSpan("place", kRouterProcess, 0, placing_since_.value_or(now), now, number);
+  v1::TraceSpan* const place = AddSpan("place", kRouterProcess, nullptr, placing_since_.value_or(now), now, number);
   placing_since_.reset();
-  AddAttribute(*trace_.mutable_spans(place), "baton.placement.estimates", placement.estimates);
+  if (!placement.estimates.empty()) AddAttribute(place, "baton.placement.estimates", placement.estimates);
   Attempt& attempt = attempts_[number];
   attempt.opened = now;
-  attempt.span = AddSpan("attempt", kRouterProcess, 0, now, now, number);
+  attempt.span = AddSpan("attempt", kRouterProcess, nullptr, now, now, number);
   attempt.prefill_worker = placement.prefill.key.id;
   attempt.decode_worker = placement.decode.key.id;
-  v1::TraceSpan& span = *trace_.mutable_spans(attempt.span);
-  AddAttribute(span, "baton.prefill_worker", attempt.prefill_worker);
-  AddAttribute(span, "baton.decode_worker", attempt.decode_worker);
-  return TraceContext{context_.trace_id, span.span_id(), context_.sampled}.Format();
+  AddAttribute(attempt.span, "baton.prefill_worker", attempt.prefill_worker);
+  AddAttribute(attempt.span, "baton.decode_worker", attempt.decode_worker);
+  const uint64_t parent = attempt.span == nullptr ? root().span_id() : attempt.span->span_id();
+  return TraceContext{context_.trace_id, parent, context_.sampled}.Format();
 }
 
 void RequestTrace::AddPrefill(Attempt& attempt, uint32_t number, std::string_view worker, SteadyTime from,
                               SteadyTime to, const google::protobuf::RepeatedPtrField<v1::PromptChunk>& chunks) {
-  const int prefill = AddSpan("prefill", worker, attempt.span, from, to, number);
-  if (prefill == 0) return;
+  const v1::TraceSpan* const prefill = AddSpan("prefill", worker, attempt.span, from, to, number);
   for (const v1::PromptChunk& chunk : chunks) {
     const SteadyTime start = from + absl::Seconds(chunk.start_seconds());
-    const int span = AddSpan("chunk", worker, prefill, start, start + absl::Seconds(chunk.seconds()), number);
-    AddAttribute(*trace_.mutable_spans(span), "baton.tokens", chunk.tokens());
+    AddAttribute(AddSpan("chunk", worker, prefill, start, start + absl::Seconds(chunk.seconds()), number),
+                 "baton.tokens", chunk.tokens());
   }
 }
 
@@ -109,9 +110,8 @@ void RequestTrace::OnPrefillEvent(SteadyTime now, uint32_t number, const v1::Pre
     if (const auto started = std::exchange(attempt.prefill_started, std::nullopt)) {
       AddPrefill(attempt, number, worker, *started, *started + absl::Seconds(done.prefill_seconds()), done.chunks());
     }
-    const int transfer =
+    v1::TraceSpan* const span =
         AddSpan("transfer", worker, attempt.span, now - absl::Seconds(done.transfer_seconds()), now, number);
-    v1::TraceSpan& span = *trace_.mutable_spans(transfer);
     AddAttribute(span, "baton.kv_bytes", done.kv_bytes());
     AddAttribute(span, "baton.transport", done.transport());
     AddAttribute(span, "baton.exposed_seconds", done.transfer_exposed_seconds());
@@ -149,16 +149,16 @@ void RequestTrace::OnAttemptEnded(SteadyTime now, uint32_t number, std::string_v
     AddSpan("prefill", attempt.prefill_worker, attempt.span, *attempt.prefill_started, now, number);
   }
   if (attempt.decode_started) {
-    const int span = AddSpan("decode", attempt.decode_worker, attempt.span, *attempt.decode_started, now, number);
-    AddAttribute(*trace_.mutable_spans(span), "baton.tokens", attempt.decoded_tokens);
+    AddAttribute(AddSpan("decode", attempt.decode_worker, attempt.span, *attempt.decode_started, now, number),
+                 "baton.tokens", attempt.decoded_tokens);
   }
-  if (attempt.span == 0) return;
-  trace_.mutable_spans(attempt.span)->set_end_unix_nanos(Nanos(now));
-  trace_.mutable_spans(attempt.span)->set_error(std::string(error));
+  if (attempt.span == nullptr) return;
+  attempt.span->set_end_unix_nanos(Nanos(now));
+  attempt.span->set_error(std::string(error));
 }
 
 v1::Trace RequestTrace::End(SteadyTime now, std::string_view error) {
-  if (placing_since_) AddSpan("place", kRouterProcess, 0, *placing_since_, now);
+  if (placing_since_) AddSpan("place", kRouterProcess, nullptr, *placing_since_, now);
   while (!attempts_.empty()) OnAttemptEnded(now, attempts_.begin()->first, error);
   root().set_end_unix_nanos(Nanos(now));
   root().set_error(std::string(error));

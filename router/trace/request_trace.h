@@ -54,7 +54,7 @@ class RequestTrace {
   // Adds to the span of the whole request.
   template <typename Value>
   void Note(std::string_view key, const Value& value) {
-    AddAttribute(root(), key, value);
+    AddAttribute(&root(), key, value);
   }
 
   void Tokenized(SteadyTime from, SteadyTime to, size_t tokens);
@@ -71,8 +71,8 @@ class RequestTrace {
 
  private:
   struct Attempt {
-    int span = 0;
-    std::string prefill_worker;  // or the worker that hands over
+    v1::TraceSpan* span = nullptr;  // null: there are too many spans
+    std::string prefill_worker;     // or the worker that hands over
     std::string decode_worker;
     SteadyTime opened;
     std::optional<SteadyTime> prefill_started;
@@ -82,17 +82,20 @@ class RequestTrace {
 
   uint64_t NextSpanId();
   v1::TraceSpan& root() { return *trace_.mutable_spans(0); }
-  // Returns the new span's index, or that of the whole request if there are too many spans.
-  int AddSpan(std::string_view name, std::string_view process, int parent, SteadyTime from, SteadyTime to,
-              uint32_t attempt = 0);
+  // Adds a span below `parent`; below the whole request, if `parent` is null. Returns null if there are too many spans.
+  // The pointer stays valid until End.
+  v1::TraceSpan* AddSpan(std::string_view name, std::string_view process, const v1::TraceSpan* parent, SteadyTime from,
+                         SteadyTime to, uint32_t attempt = 0);
   void AddPrefill(Attempt& attempt, uint32_t number, std::string_view worker, SteadyTime from, SteadyTime to,
                   const google::protobuf::RepeatedPtrField<v1::PromptChunk>& chunks);
   uint64_t Nanos(SteadyTime time) const;
-  static void AddAttribute(v1::TraceSpan& span, std::string_view key, std::string_view value);
-  static void AddAttribute(v1::TraceSpan& span, std::string_view key, double value);
+  // Nothing, if `span` is null.
+  static void AddAttribute(v1::TraceSpan* span, std::string_view key, std::string_view value);
+  static void AddAttribute(v1::TraceSpan* span, std::string_view key, double value);
   template <std::integral Number>
-  static void AddAttribute(v1::TraceSpan& span, std::string_view key, Number value) {
-    v1::TraceAttribute& attribute = *span.add_attributes();
+  static void AddAttribute(v1::TraceSpan* span, std::string_view key, Number value) {
+    if (span == nullptr) return;
+    v1::TraceAttribute& attribute = *span->add_attributes();
     attribute.set_key(std::string(key));
     attribute.set_number(static_cast<int64_t>(value));
   }

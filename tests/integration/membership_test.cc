@@ -59,8 +59,15 @@ TEST(MembershipTest, AWorkerThatLeavesFinishesItsRequestsAndGetsNoMore) {
 
   cluster->Leave("d0");
 
+  const std::vector<Reply> replies = load.Replies();
+  ExpectSameAnswers(replies);
+  int finished_there = 0;
+  for (const Reply& reply : replies) {
+    EXPECT_EQ(reply.finish.attempts_size(), 1) << "no request moves";
+    finished_there += reply.finish.attempts(0).decode_worker() == "d0" ? 1 : 0;
+  }
+  EXPECT_GT(finished_there, 0);
   ASSERT_OK(cluster->WaitFor("the router forgets d0", [](const auto& status) { return !Knows(status, "d0"); }));
-  ExpectSameAnswers(load.Replies());
   const Reply after = cluster->client().Generate(GreedyRequest("a", 4));
   ASSERT_TRUE(Succeeded(after));
   EXPECT_EQ(after.finish.attempts(0).decode_worker(), "d1");

@@ -29,6 +29,11 @@ class TempFolder {
     std::filesystem::remove(path_ / name);  // a file written over would be flushed to the disk
     std::ofstream(path_ / name, std::ios::binary).write(content.data(), static_cast<std::streamsize>(content.size()));
   }
+  // Readers see the old file or the new one.
+  void Replace(const std::string& name, std::string_view content) const {
+    Write(name + ".new", content);
+    std::filesystem::rename(path_ / (name + ".new"), path_ / name);
+  }
   // The files of `folder`, but none of its folders.
   void CopyFrom(const std::filesystem::path& folder) const {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {

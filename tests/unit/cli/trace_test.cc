@@ -31,6 +31,7 @@ class TraceTest : public ::testing::Test {
     v1::TraceAttribute& attribute = *prefill.add_attributes();
     attribute.set_key("baton.tokens");
     attribute.set_number(9);
+    AddSpan("transfer", "p0", 2, 15, 25).set_attempt(1);
   }
   // Times in milliseconds. Ids count from 1; parent 0: none.
   v1::TraceSpan& AddSpan(const std::string& name, const std::string& process, uint64_t parent, int from, int to) {
@@ -52,10 +53,10 @@ TEST_F(TraceTest, PrintsATimeline) {
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("request r1, trace t1, label mine\n"));
   EXPECT_THAT(run.out,
-              HasSubstr("     0.00 ms     40.00 ms  request      router  |################################|\n"));
+              HasSubstr("     0.00 ms     40.00 ms  request       router  |################################|\n"));
   EXPECT_THAT(run.out,
-              HasSubstr("    10.00 ms     30.00 ms    attempt 1  router  |        ########################|\n"));
-  EXPECT_THAT(run.out, HasSubstr("    10.00 ms     10.00 ms      prefill  p0      |        #########               |"
+              HasSubstr("    10.00 ms     30.00 ms    attempt 1   router  |        ########################|\n"));
+  EXPECT_THAT(run.out, HasSubstr("    10.00 ms     10.00 ms      prefill   p0      |        #########               |"
                                  " ended: prefill_lost baton.tokens=9\n"));
 }
 
@@ -65,9 +66,10 @@ TEST_F(TraceTest, WritesAFileForPerfetto) {
   EXPECT_EQ(RunCli({"trace", "r1", "--target", router_.target(), "--perfetto", path}).code, 0);
   std::ifstream file(path);
   const nlohmann::json events = nlohmann::json::parse(file)["traceEvents"];
-  ASSERT_EQ(events.size(), 5u) << "two processes and three spans";
+  ASSERT_EQ(events.size(), 6u) << "two processes and four spans";
   EXPECT_EQ(events[0]["args"]["name"], "router");
   const nlohmann::json& prefill = events[4];
+  EXPECT_NE(prefill["tid"], events[5]["tid"]) << "the transfer overlaps the prefill";
   EXPECT_EQ(prefill["name"], "prefill");
   EXPECT_EQ(prefill["ph"], "X");
   EXPECT_EQ(prefill["dur"], 10000.0);

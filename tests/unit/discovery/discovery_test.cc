@@ -23,6 +23,7 @@ class DiscoveryTest : public ::testing::Test {
  protected:
   DiscoveryTest() {
     options_.interval = absl::Milliseconds(10);
+    options_.linger = absl::ZeroDuration();
     options_.dns = {.servers = dns_.server(), .timeout = absl::Milliseconds(200)};
   }
 
@@ -54,7 +55,11 @@ class DiscoveryTest : public ::testing::Test {
     while (dns_.queries() < before + more && SteadyTime::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
     ASSERT_GE(dns_.queries(), before + more);
   }
-  void Write(const std::string& text) { std::ofstream(file_) << text; }
+  // The discovery reads the old file or the new one.
+  void Write(const std::string& text) {
+    std::ofstream(file_ + ".new") << text;
+    std::filesystem::rename(file_ + ".new", file_);
+  }
   int changes() {
     MutexLock lock(mutex_);
     return changes_;
@@ -86,6 +91,19 @@ TEST_F(DiscoveryTest, ANameFollowsItsRecords) {
   EXPECT_THAT(Await({"a:1", "10.0.0.1:7", "10.0.0.2:7"}), ElementsAre("a:1", "10.0.0.1:7", "10.0.0.2:7"));
   dns_.Remove("d.svc");
   EXPECT_THAT(Await({"a:1"}), ElementsAre("a:1"));
+}
+
+TEST_F(DiscoveryTest, AnAddressThatDnsNoLongerNamesStaysForTheLinger) {
+  options_.workers = {"dns:///d.svc.:7"};
+  options_.linger = absl::Hours(1);
+  dns_.SetAddresses("d.svc", {"10.0.0.1"});
+  ASSERT_OK(Start());
+  Await({"10.0.0.1:7"});
+  dns_.SetAddresses("d.svc", {"10.0.0.2"});  // a part of the addresses at a time
+  EXPECT_THAT(Await({"10.0.0.1:7", "10.0.0.2:7"}), ElementsAre("10.0.0.1:7", "10.0.0.2:7"));
+  dns_.Remove("d.svc");
+  AwaitQueries(3);
+  EXPECT_THAT(Now(), ElementsAre("10.0.0.1:7", "10.0.0.2:7"));
 }
 
 TEST_F(DiscoveryTest, WithoutAnAnswerTheListStays) {

@@ -32,8 +32,9 @@ TEST(WorkerSourceTest, ANameThatBeginsWithAnUnderscoreAsksForServiceRecords) {
 }
 
 TEST(WorkerSourceTest, OtherFormsAreRefusedWithTheExpectedForms) {
-  for (const char* entry : {"", "decode", "dns:decode:1", "dns://8.8.8.8/decode:1", "dns:///decode", "dns:///decode:0",
-                            "dns:///:1", "dns:///_grpc._tcp.decode:1", "dns:///a/b:1", "http://decode:1"}) {
+  for (const char* entry :
+       {"", "decode", "decode:0", "dns:decode:1", "dns://8.8.8.8/decode:1", "dns:///decode", "dns:///decode:0",
+        "dns:///:1", "dns:///_grpc._tcp.decode:1", "dns:///a/b:1", "http://decode:1"}) {
     EXPECT_TRUE(Fails(ParseWorkerSource(entry).status(), absl::StatusCode::kInvalidArgument, "dns:///name:port"))
         << entry;
   }

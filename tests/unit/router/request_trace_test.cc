@@ -171,7 +171,9 @@ TEST_F(RequestTraceTest, TheNumberOfSpansIsBounded) {
     PlaceAttempt(1, 2, attempt);
     trace_.OnAttemptEnded(At(3), attempt, "");
   }
-  EXPECT_EQ(trace_.End(At(4), "").spans_size(), 512);
+  const v1::Trace trace = trace_.End(At(4), "");
+  EXPECT_EQ(trace.spans_size(), 512);
+  EXPECT_EQ(trace.spans(0).attributes_size(), 0) << "those of lost spans are lost";
 }
 
 TEST_F(RequestTraceTest, OtlpHasAResourceForEachProcess) {

@@ -101,12 +101,12 @@ TEST_F(RouterTest, WorkersJoinAndLeaveWithTheWorkersFile) {
   options_.discovery.interval = absl::Milliseconds(10);
   FakeWorker& first = AddWorker("b1", v1::WORKER_ROLE_BOTH);
   FakeWorker& second = AddWorker("b2", v1::WORKER_ROLE_BOTH);
-  folder.Write("workers", first.address());
+  folder.Replace("workers", first.address());
   StartRouter({});
   ASSERT_TRUE(WaitFor([&] { return router_->ready(); }));
   ExpectCanned(Generate(Request(5)), 5);
 
-  folder.Write("workers", second.address());
+  folder.Replace("workers", second.address());
   ASSERT_TRUE(WaitFor([&] { return Status().workers_size() == 1 && Status().workers(0).worker_id() == "b2"; }));
   ASSERT_TRUE(WaitFor([&] { return router_->ready(); }));
   const int calls = first.decode_calls();
@@ -119,7 +119,7 @@ TEST_F(RouterTest, ARequestAtAWorkerThatLeavesTheListGoesOn) {
   options_.discovery.workers_file = (folder.path() / "workers").string();
   options_.discovery.interval = absl::Milliseconds(10);
   FakeWorker& worker = AddWorker("b1", v1::WORKER_ROLE_BOTH);
-  folder.Write("workers", worker.address());
+  folder.Replace("workers", worker.address());
   StartRouter({});
   ASSERT_TRUE(WaitFor([&] { return router_->ready(); }));
   worker.SetDecodeScript(StallAfter(3));
@@ -127,8 +127,11 @@ TEST_F(RouterTest, ARequestAtAWorkerThatLeavesTheListGoesOn) {
   context.set_deadline(GrpcDeadline(kPatience));
   const Answer answer = Generate(Request(20), context, [&](size_t tokens) {
     if (tokens < 3) return;
-    folder.Write("workers", "");
-    EXPECT_TRUE(WaitFor([&] { return Status().workers(0).state() == "draining"; }));
+    folder.Replace("workers", "");
+    EXPECT_TRUE(WaitFor([&] {
+      const v1::GetStatusResponse status = Status();
+      return status.workers_size() == 1 && status.workers(0).state() == "draining";
+    }));
     context.TryCancel();
   });
   EXPECT_EQ(answer.tokens.size(), 3u);

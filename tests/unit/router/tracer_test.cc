@@ -7,12 +7,13 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <functional>
+#include <atomic>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "common/file_descriptor.h"
 #include "common/metrics.h"
-#include "common/metrics_http.h"
+#include "common/steady_time.h"
 #include "router/metrics.h"
 #include "tests/status_matchers.h"
 
@@ -141,7 +142,37 @@ TEST_F(ExporterTest, ACollectorThatHangsBlocksNobodyAndTheQueueIsBounded) {
   const double dropped = Count("baton_traces_dropped_total queue");
   EXPECT_GE(dropped, TraceExporter::kMaxBatch);
   EXPECT_LE(dropped, 2 * TraceExporter::kMaxBatch);
-  shutdown(mute.socket.get(), SHUT_RDWR);  // else the end would wait for the answer
+  const Stopwatch watch;
+  exporter_.reset();
+  EXPECT_LT(watch.seconds(), 5) << "ten times the farewell";
+}
+
+// Answers each request with 200 until the exporter is gone.
+TEST_F(ExporterTest, ACollectorGetsAllTracesAlsoThoseOfTheEnd) {
+  const Listener collector = Bind(/*listens=*/true);
+  std::atomic<int> requests = 0;
+  std::thread server([&] {
+    while (true) {
+      const FileDescriptor client(accept4(collector.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!client.valid()) return;
+      char bytes[1 << 16];
+      // The whole request comes in one piece: it is small.
+      if (recv(client.get(), bytes, sizeof(bytes), 0) <= 0) continue;
+      ++requests;
+      constexpr std::string_view kOk = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+      EXPECT_EQ(send(client.get(), kOk.data(), kOk.size(), 0), static_cast<ssize_t>(kOk.size()));
+    }
+  });
+  Start(collector.port);
+  Export(2 * TraceExporter::kMaxBatch + 1);
+  EXPECT_TRUE(Await("baton_traces_exported_total", 2 * TraceExporter::kMaxBatch + 1));
+  EXPECT_GE(requests, 3) << "a batch has a limit";
+  Export(1);
+  exporter_.reset();
+  EXPECT_EQ(Count("baton_traces_exported_total"), 2 * TraceExporter::kMaxBatch + 2);
+  EXPECT_EQ(Count("baton_traces_dropped_total queue"), 0);
+  shutdown(collector.socket.get(), SHUT_RDWR);
+  server.join();
 }
 
 TEST_F(ExporterTest, ASilentCollectorCostsTheTimeout) {

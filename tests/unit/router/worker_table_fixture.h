@@ -46,7 +46,7 @@ inline std::shared_ptr<const ModelAssets> AssetsNamed(const std::string& fingerp
 // A table whose workers have the given addresses, and indices from 0.
 inline WorkerTable TableOf(WorkerTable::Options options, const std::vector<std::string>& addresses) {
   WorkerTable table(std::move(options));
-  table.SetMembers(addresses);
+  table.SetMembers(SteadyTime(), addresses);
   return table;
 }
 
@@ -62,7 +62,7 @@ class WorkerTableTest : public ::testing::Test {
  protected:
   explicit WorkerTableTest(const std::vector<std::string>& addresses = {"a:1", "b:2", "c:3", "d:4"})
       : table_({.peer_timeout = kPeerTimeout, .is_idle = [this](const WorkerRef&) { return idle_; }}) {
-    table_.SetMembers(addresses);
+    table_.SetMembers(now_, addresses);
   }
   void Hear(size_t worker, const v1::WorkerStatus& status) {
     table_.OnStatus(now_, worker, status, [] { return nullptr; });

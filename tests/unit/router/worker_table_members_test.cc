@@ -28,7 +28,22 @@ class MembersTest : public WorkerTableTest {
     for (const v1::WorkerInfo& worker : response.workers()) addresses.push_back(worker.address());
     return addresses;
   }
-  void SetMembers(const std::vector<std::string>& addresses) { table_.SetMembers(addresses); }
+  v1::GetStatusResponse Describe() {
+    v1::GetStatusResponse response;
+    table_.Describe(now_, response);
+    return response;
+  }
+  // Lets the time pass for which an unlisted worker is kept. Both workers go on reporting.
+  void Keep() {
+    for (absl::Duration passed; passed < WorkerTable::kForgetDelay; passed += absl::Seconds(1)) {
+      now_ += absl::Seconds(1);
+      Hear(0, StatusOf("p1", v1::WORKER_ROLE_PREFILL));
+      Hear(1, StatusOf("d1", v1::WORKER_ROLE_DECODE));
+    }
+  }
+  void SetMembers(const std::vector<std::string>& addresses) { table_.SetMembers(now_, addresses); }
+
+  uint64_t probe_ = 0;
 };
 
 TEST_F(MembersTest, ANewAddressJoinsAndIsConnected) {
@@ -66,9 +81,11 @@ TEST_F(MembersTest, AWorkerThatIsNotListedIsForgottenOnceIdle) {
   SetMembers({"a:1"});
   Advance();
   idle_ = true;
+  EXPECT_THAT(Advance().forgotten, IsEmpty()) << "a request that was placed before may not have called yet";
+  Keep();
   const WorkerTable::Effects effects = Advance();
   EXPECT_THAT(effects.forgotten, ElementsAre(1));
-  ASSERT_EQ(effects.lost.size(), 1u) << "a request that is about to call is refused";
+  ASSERT_EQ(effects.lost.size(), 1u);
   EXPECT_EQ(effects.lost[0].key.id, "d1");
   EXPECT_THAT(Addresses(), ElementsAre("a:1"));
   EXPECT_THAT(Advance().forgotten, IsEmpty());
@@ -80,23 +97,29 @@ TEST_F(MembersTest, AWorkerThatIsListedAgainInTimeServesAgain) {
   SetMembers({"a:1"});
   Advance();
   SetMembers({"a:1", "b:2"});
-  EXPECT_THAT(Advance().joined, IsEmpty()) << "the table still knows the worker";
-  Hear(1, StatusOf("d1", v1::WORKER_ROLE_DECODE));
+  const WorkerTable::Effects again = Advance();
+  EXPECT_THAT(again.joined, IsEmpty()) << "the table still knows the worker";
+  ASSERT_EQ(again.probe.size(), 1u);
+  probe_ = again.probe[0].pair;
+  Keep();
   idle_ = true;
   EXPECT_THAT(Advance().forgotten, IsEmpty());
-  // The first Advance began the probe.
-  EXPECT_EQ(PairOf("p1", "d1").state(), "probing");
+  for (const v1::PairInfo& pair : Describe().pairs()) EXPECT_EQ(pair.state(), "probing");
+  table_.OnProbed(now_, probe_, absl::OkStatus());
+  EXPECT_EQ(Place().kind, PlacementResult::Kind::kPlaced);
 }
 
 TEST_F(MembersTest, ALostWorkerThatIsNotListedIsForgottenWithItsRequests) {
   BringUpPair();
   idle_ = false;
   SetMembers({"a:1"});
-  Hear(0, StatusOf("p1", v1::WORKER_ROLE_PREFILL));
   Advance();
-  const WorkerTable::Effects effects = Advance(kPeerTimeout + absl::Seconds(1));
+  now_ += kPeerTimeout + absl::Seconds(1);
+  Hear(0, StatusOf("p1", v1::WORKER_ROLE_PREFILL));
+  const WorkerTable::Effects effects = Advance();
+  ASSERT_EQ(effects.lost.size(), 1u);
+  EXPECT_EQ(effects.lost[0].key.id, "d1");
   EXPECT_THAT(Advance().forgotten, ElementsAre(1));
-  EXPECT_FALSE(effects.lost.empty());
 }
 
 TEST_F(MembersTest, AnAddressThatNeverAnsweredIsForgottenAtOnce) {
@@ -110,6 +133,7 @@ TEST_F(MembersTest, AnAddressThatNeverAnsweredIsForgottenAtOnce) {
 TEST_F(MembersTest, NewsOfAForgottenWorkerIsIgnoredAndItsIndexIsNotUsedAgain) {
   BringUpPair();
   SetMembers({"a:1"});
+  Keep();
   Advance();
   SetMembers({"a:1", "b:2"});
   EXPECT_THAT(Advance().joined, ElementsAre(Pair(2, "b:2")));
@@ -120,6 +144,30 @@ TEST_F(MembersTest, NewsOfAForgottenWorkerIsIgnoredAndItsIndexIsNotUsedAgain) {
   EXPECT_THAT(Addresses(), ElementsAre("a:1", "b:2"));
   EXPECT_EQ(StateOf(1), "connecting") << "only the new index counts";
   EXPECT_EQ(table_.ready_pairs(), 0u);
+}
+
+TEST_F(MembersTest, TheModelOfWorkersThatAllLeftIsKnown) {
+  BringUpPair();
+  v1::WorkerStatus other = StatusOf("b1", v1::WORKER_ROLE_BOTH);
+  other.mutable_model()->set_name("other");
+  SetMembers({"a:1", "b:2", "c:3"});
+  Hear(2, other);
+  ProbeAll(absl::OkStatus());
+  ASSERT_TRUE(table_.FindModel("other").ok());
+  SetMembers({"a:1", "b:2"});
+  Keep();
+  EXPECT_THAT(Advance().forgotten, ElementsAre(2));
+  EXPECT_EQ(table_.FindModel("other").status().code(), absl::StatusCode::kUnavailable) << "the workers may come back";
+  EXPECT_EQ(table_.FindModel("nothing").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(MembersTest, AWorkerThatReturnsAtAnotherAddressIsNoTwin) {
+  Hear(1, StatusOf("d1", v1::WORKER_ROLE_DECODE));
+  table_.OnStreamEnded(now_, 1, absl::UnavailableError("gone"));
+  SetMembers({"a:1", "b:2", "c:3"});
+  Advance();
+  Hear(2, StatusOf("d1", v1::WORKER_ROLE_DECODE, 2));
+  for (const WorkerTable::Event& event : Advance().events) EXPECT_NE(event.name, "worker.same_id");
 }
 
 TEST_F(MembersTest, AMigrationAvoidsAWorkerThatIsNotListed) {
