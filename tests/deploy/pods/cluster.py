@@ -93,11 +93,12 @@ class Cluster:
             time.sleep(STEP_SECONDS)
         raise AssertionError(f"not within {seconds} s: {what}")
 
+    def all_rolled_out(self):
+        """Whether all Deployments have the pods they want, and no others."""
+        return all(controllers.rolled_out(each, self.pods_of(each["metadata"]["name"])) for each in self.deployments())
+
     def wait_rolled_out(self, seconds):
-        """Waits until all Deployments have the pods they want, and no others."""
-        self.wait_until("all Deployments are rolled out",
-                        lambda: all(controllers.rolled_out(each, self.pods_of(each["metadata"]["name"]))
-                                    for each in self.deployments()), seconds)
+        self.wait_until("all Deployments are rolled out", self.all_rolled_out, seconds)
 
     # Names.
 

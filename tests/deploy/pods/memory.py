@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory limits of containers: groups in cgroup v1 or v2, if the machine has a memory controller that root may use."""
 
+import contextlib
 import os
 import pathlib
 
@@ -50,10 +51,8 @@ def remove_groups(pid):
         return
     own = found[0] / f"{PREFIX}{pid}"
     for group in [*own.glob("*/"), own]:
-        try:
+        with contextlib.suppress(OSError):  # does not exist
             group.rmdir()
-        except OSError:
-            pass  # does not exist
 
 
 def remove_stale_groups():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run of a container: its processes, its probes, and its end."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -99,7 +100,8 @@ class Running:
 
     def send(self, number):
         if self.pid and self.process.poll() is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # ended just now
+                os.kill(self.pid, number)
 
     def wait(self, timeout=None):
         """The exit status as the kubelet shows the status: 128 more than the signal that killed the container."""
@@ -123,7 +125,5 @@ class Running:
             self.send(signal.SIGKILL)
 
     def wait_at_most(self, seconds):
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            pass
