@@ -112,6 +112,8 @@ def ports_and_probes(release):
             yield from probe_problems(pod, kind, pod.main.get(kind), services)
         if pod.component == "router" and "grpc" in pod.main.get("livenessProbe", {}):
             yield f"{pod.where}: livenessProbe asks for gRPC health, which a router without a ready pair denies"
+        if pod.component != "router" and "terminationGracePeriodSeconds" not in pod.main.get("livenessProbe", {}):
+            yield f"{pod.where}: a worker that hangs is given the whole grace period of the pod to drain"
         if "grpc" not in pod.main.get("readinessProbe", {}):
             yield f"{pod.where}: readinessProbe does not ask for gRPC health"
 

@@ -88,7 +88,7 @@ class Rollouts(PodsTest):
             pod.name for pod in [*new, *cluster.pods_of(PREFILL)]}, PATIENCE)
 
     def test_routers_are_replaced_while_clients_connect(self):
-        tokens, sets = 400, [*REPLAY, "router.replicas=2"]
+        tokens, sets = 400, [*REPLAY, "router.replicas=2", "router.preStopSeconds=1"]  # streams outlast the hook
         cluster, clients = self.start(self.render(sets, kube_version="1.29"))
         cluster.wait_rolled_out(PATIENCE)
         streams = []
@@ -101,6 +101,8 @@ class Rollouts(PodsTest):
                 time.sleep(0.5)
                 self.assertLess(len(streams), 4 * PATIENCE)
             self.assertEqual([pod.exits for pod in old], [[0], [0]])
+            for pod in old:
+                self.assertRegex(pod.log_text(), "\"event\":\"router.draining\",\"running\":[1-9]")
         self.assert_same_answers(streams, tokens)
 
 

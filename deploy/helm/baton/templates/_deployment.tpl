@@ -125,6 +125,7 @@ livenessProbe:
   httpGet: {path: /metrics, port: metrics}
   {{- else }}
   grpc: {port: {{ .facts.grpc }}, service: {{ .facts.health }}}
+  terminationGracePeriodSeconds: 5
   {{- end }}
   periodSeconds: 10
   timeoutSeconds: 5
