@@ -6,6 +6,7 @@ import re
 from helm import ROOT
 from release import config_map_of, matches, where_of
 
+DNS_SECONDS = 7  # CoreDNS gives an old answer for 5 s, a router asks each second, and a probe of a pair takes a moment
 DRAIN_MARGIN_SECONDS = 5  # a worker takes up to 5 s more to end what its drain cut off
 
 
@@ -96,6 +97,14 @@ def workers_of_routers(release):
                     yield f"{router.where}: {address} is not the gRPC port of {pod.where}"
         for pool in sorted(pools - found):
             yield f"{router.where}: no address in --workers finds {pool}"
+
+
+def rollouts(release):
+    """Routers learn of a new worker before an old one drains."""
+    for document in release.of_kind("Deployment"):
+        component = document["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"]
+        if component != "router" and document["spec"].get("minReadySeconds", 0) < DNS_SECONDS:
+            yield f"{where_of(document)}: minReadySeconds is less than DNS and discovery take, {DNS_SECONDS} s"
 
 
 def ports_and_probes(release):
@@ -280,7 +289,7 @@ def names(release):
             yield f"{where}: not a DNS label"
 
 
-CHECKS = (selectors, service_ports, workers_of_routers, ports_and_probes, references, security, drain, network_policies,
+CHECKS = (selectors, service_ports, workers_of_routers, rollouts, ports_and_probes, references, security, drain, network_policies,
           names)
 
 

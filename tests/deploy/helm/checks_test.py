@@ -92,6 +92,8 @@ MUTATIONS = [
     ("no probe", "no startupProbe", lambda b: b.container(PREFILL).pop("startupProbe")),
     ("liveness of a router needs a pair", "which a router without a ready pair denies",
      lambda b: set_key(b.container(ROUTER), "livenessProbe", b.container(ROUTER, "readinessProbe"))),
+    ("an old worker drains early", f"Deployment/{DECODE}: minReadySeconds is less",
+     lambda b: b.at("Deployment", DECODE, "spec").pop("minReadySeconds")),
     ("a worker that hangs may drain", "a worker that hangs is given the whole grace period",
      lambda b: b.container(DECODE, "livenessProbe").pop("terminationGracePeriodSeconds")),
     ("no ConfigMap", f"ConfigMap/{PREFILL} is neither rendered nor external", lambda b: b.remove("ConfigMap", PREFILL)),

@@ -19,7 +19,7 @@ STEP_SECONDS = 0.05
 
 
 class Cluster:
-    """`pace`: the kubelet's times are divided by this number. `claims`: folders of PersistentVolumeClaims by name."""
+    """`pace`: the cluster's times (of probes, restarts, DNS) are divided by this number. `claims`: folders of PersistentVolumeClaims by name."""
 
     namespace = "serving"
     shared_network = None
@@ -31,6 +31,7 @@ class Cluster:
         self.network = Cluster.shared_network
         self.objects = {}  # (kind, name) -> object
         self.pods, self.past = [], []  # `past`: pods that are gone
+        self.answers = {}  # headless Service -> (when the answer expires, addresses)
         self.notes = []
         self.began = time.monotonic()
         self.lock = threading.RLock()
@@ -111,10 +112,18 @@ class Cluster:
         with self.lock:
             if len(pod) > 1 or ("Service", service) not in self.objects:
                 return None
-            addresses = self.endpoints(self.objects["Service", service]["spec"])
+            spec = self.objects["Service", service]["spec"]
+            addresses = self.cached_endpoints(service, spec) if spec.get("clusterIP") == "None" else self.endpoints(spec)
         if pod:
             addresses = [each for each in addresses if each.replace(".", "-") == pod[0]] or None
         return addresses
+
+    def cached_endpoints(self, service, spec):
+        """CoreDNS gives an answer again until the answer's time to live is over."""
+        now = time.monotonic()
+        if service not in self.answers or now > self.answers[service][0]:
+            self.answers[service] = now + dns.TTL_SECONDS / self.pace, self.endpoints(spec)
+        return self.answers[service][1]
 
     def endpoints(self, spec):
         """The addresses of a Service's pods. A pod that terminates is not ready."""

@@ -29,13 +29,14 @@ def reconcile(deployment, pods, cluster):
     surge, unavailable = strategy_of(deployment)
     alive = [pod for pod in pods if not pod.terminating.is_set()]
     new, old = [pod for pod in alive if pod.revision == revision], [pod for pod in alive if pod.revision != revision]
-    # An old pod that is not ready goes at once; a ready pod goes when enough others are ready.
-    ready = sum(pod.ready for pod in alive)
+    # An old pod that is not ready goes at once; a ready pod goes when enough others are available.
+    least_seconds = deployment["spec"].get("minReadySeconds", 0) / cluster.pace
+    available = sum(pod.ready_for(least_seconds) for pod in alive)
     surplus = [*old, *sorted(new, key=lambda pod: (pod.ready, -pod.born))[:max(0, len(new) - replicas)]]
     for pod in sorted(surplus, key=lambda pod: pod.ready):
-        if pod.ready and ready <= replicas - unavailable:
+        if pod.ready and available - pod.ready_for(least_seconds) < replicas - unavailable:
             break
-        ready -= pod.ready
+        available -= pod.ready_for(least_seconds)
         pod.delete()
     wanted = min(replicas - len(new), replicas + surge - sum(not pod.terminating.is_set() for pod in alive))
     return [make_pod(deployment, revision, cluster) for _ in range(max(0, wanted))]

@@ -32,7 +32,7 @@ class Pod:
     def __init__(self, name, namespace, labels, spec, cluster, owner=None, revision=None):
         self.name, self.namespace, self.labels, self.spec = name, namespace, labels, spec
         self.cluster, self.owner, self.revision = cluster, owner, revision
-        self.folder = FOLDER / name
+        self.folder = FOLDER / f"{name}.{random_letters(8)}"  # another cluster may have had a pod of this name
         self.log = self.folder / "log"
         self.address = None
         self.current = self.running = None  # the run of any container; the run of the main container
@@ -46,9 +46,12 @@ class Pod:
     def __repr__(self):
         return f"{self.name}({'ready' if self.ready else 'not ready'}, exits {self.exits})"
 
+    def ready_for(self, seconds):
+        return self.running is not None and self.running.ready_for(seconds) and not self.terminating.is_set()
+
     @property
     def ready(self):
-        return self.running is not None and self.running.ready and not self.terminating.is_set()
+        return self.ready_for(0)
 
     @property
     def restarts(self):

@@ -61,9 +61,9 @@ class Defaults(PodsTest):
 class Rollouts(PodsTest):
     def test_decode_workers_come_and_go_under_load(self):
         tokens, first = 1800, [*REPLAY, "decode.replicas=1"]
-        cluster, clients = self.start(self.render(first))
+        cluster, clients = self.start(self.render(first), pace=2)
         cluster.wait_rolled_out(PATIENCE)
-        streams, load = [clients.stream(tokens)], clients.load(rate=5, requests=80, tokens=200)
+        streams, load = [clients.stream(tokens)], clients.load(rate=5, requests=140, tokens=200)
 
         cluster.apply(self.render([*REPLAY, "decode.replicas=3"]))
         cluster.wait_rolled_out(PATIENCE)
@@ -86,6 +86,17 @@ class Rollouts(PodsTest):
             self.assertIn("migrated", answer.ends)
         cluster.wait_until("the router lists the new workers alone", lambda: clients.workers() == {
             pod.name for pod in [*new, *cluster.pods_of(PREFILL)]}, PATIENCE)
+
+    def test_the_only_decode_worker_is_replaced_before_dns_names_the_new_one(self):
+        cluster, clients = self.start(self.render(REPLAY), pace=2)
+        cluster.wait_rolled_out(PATIENCE)
+        load = clients.load(rate=10, requests=120, tokens=50)
+        old, expiry = cluster.pods_of(DECODE), cluster.answers[DECODE][0]
+        cluster.wait_until("DNS has a new answer", lambda: cluster.answers[DECODE][0] > expiry, PATIENCE)
+        cluster.apply(self.render([*REPLAY, "decode.options={\"max-queue\":512}"]))
+        cluster.wait_until("the old worker is gone", lambda: old[0].gone.is_set(), PATIENCE)
+        self.assertIsNone(load.running.process.poll(), "the load ended before the rollout did")
+        self.assert_no_failures(load)
 
     def test_routers_are_replaced_while_clients_connect(self):
         tokens, sets = 400, [*REPLAY, "router.replicas=2", "router.preStopSeconds=1"]  # streams outlast the hook

@@ -21,7 +21,7 @@ class Running:
 
     def __init__(self, manifest, spec, log, address, pace, note):
         self.manifest, self.spec, self.log, self.address, self.pace, self.note = manifest, spec, log, address, pace, note
-        self.passed_startup = self.passed_readiness = False
+        self.ready_since = None
         self.watches = {}
         self.lock = threading.Lock()
         self.killing = False
@@ -51,17 +51,16 @@ class Running:
             return self.fail("startupProbe")
         if "startupProbe" in self.watches:
             self.watches["startupProbe"].stop()
-        self.passed_startup = True
         if "readinessProbe" in self.manifest:
             self.watch("readinessProbe", self.readiness_changed)
         else:
-            self.passed_readiness = True
+            self.readiness_changed(True)
         if "livenessProbe" in self.manifest:
             self.watch("livenessProbe", lambda passed: None if passed else self.fail("livenessProbe"))
         return None
 
     def readiness_changed(self, passed):
-        self.passed_readiness = passed
+        self.ready_since = time.monotonic() if passed else None
 
     def fail(self, kind):
         """Kills the container, which the pod may start again."""
@@ -76,9 +75,10 @@ class Running:
                 if kind in self.watches:
                     self.watches[kind].stop()
 
-    @property
-    def ready(self):
-        return self.passed_readiness and self.process.poll() is None
+    def ready_for(self, seconds):
+        """Whether the container has been ready for so long."""
+        since = self.ready_since
+        return since is not None and time.monotonic() - since >= seconds and self.process.poll() is None
 
     # What probes and hooks need.
 

@@ -17,6 +17,7 @@ spec:
   replicas: {{ int $own.replicas }}
   {{- end }}
   {{- if not $isRouter }}
+  minReadySeconds: 10
   progressDeadlineSeconds: {{ add (int $own.startSeconds) (int $own.drainSeconds) 300 }}
   {{- end }}
   strategy:
