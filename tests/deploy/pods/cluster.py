@@ -19,7 +19,10 @@ STEP_SECONDS = 0.05
 
 
 class Cluster:
-    """`pace`: the cluster's times (of probes, restarts, DNS) are divided by this number. `claims`: folders of PersistentVolumeClaims by name."""
+    """`pace`: the cluster's times (of probes, restarts, DNS) are divided by this number.
+
+    `claims`: folders of PersistentVolumeClaims by name.
+    """
 
     namespace = "serving"
     shared_network = None
