@@ -6,6 +6,7 @@ import re
 from helm import ROOT
 from release import config_map_of, matches, where_of
 
+DNS_SECONDS = 7  # CoreDNS gives an old answer for 5 s, a router asks each second, and a probe of a pair takes a moment
 DRAIN_MARGIN_SECONDS = 5  # a worker takes up to 5 s more to end what its drain cut off
 
 
@@ -98,6 +99,14 @@ def workers_of_routers(release):
             yield f"{router.where}: no address in --workers finds {pool}"
 
 
+def rollouts(release):
+    """Routers learn of a new worker before an old one drains."""
+    for document in release.of_kind("Deployment"):
+        component = document["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"]
+        if component != "router" and document["spec"].get("minReadySeconds", 0) < DNS_SECONDS:
+            yield f"{where_of(document)}: minReadySeconds is less than DNS and discovery take, {DNS_SECONDS} s"
+
+
 def ports_and_probes(release):
     """A program listens on the ports of its container, and probes ask where something answers."""
     services = set(re.findall(r"^service (\w+)", proto_text(), re.MULTILINE))
@@ -112,6 +121,8 @@ def ports_and_probes(release):
             yield from probe_problems(pod, kind, pod.main.get(kind), services)
         if pod.component == "router" and "grpc" in pod.main.get("livenessProbe", {}):
             yield f"{pod.where}: livenessProbe asks for gRPC health, which a router without a ready pair denies"
+        if pod.component != "router" and "terminationGracePeriodSeconds" not in pod.main.get("livenessProbe", {}):
+            yield f"{pod.where}: a worker that hangs is given the whole grace period of the pod to drain"
         if "grpc" not in pod.main.get("readinessProbe", {}):
             yield f"{pod.where}: readinessProbe does not ask for gRPC health"
 
@@ -278,7 +289,7 @@ def names(release):
             yield f"{where}: not a DNS label"
 
 
-CHECKS = (selectors, service_ports, workers_of_routers, ports_and_probes, references, security, drain, network_policies,
+CHECKS = (selectors, service_ports, workers_of_routers, rollouts, ports_and_probes, references, security, drain, network_policies,
           names)
 
 

@@ -28,11 +28,6 @@ class MembersTest : public WorkerTableTest {
     for (const v1::WorkerInfo& worker : response.workers()) addresses.push_back(worker.address());
     return addresses;
   }
-  v1::GetStatusResponse Describe() {
-    v1::GetStatusResponse response;
-    table_.Describe(now_, response);
-    return response;
-  }
   // Lets the time pass for which an unlisted worker is kept. Both workers go on reporting.
   void Keep() {
     for (absl::Duration passed; passed < WorkerTable::kForgetDelay; passed += absl::Seconds(1)) {
@@ -104,7 +99,7 @@ TEST_F(MembersTest, AWorkerThatIsListedAgainInTimeServesAgain) {
   Keep();
   idle_ = true;
   EXPECT_THAT(Advance().forgotten, IsEmpty());
-  for (const v1::PairInfo& pair : Describe().pairs()) EXPECT_EQ(pair.state(), "probing");
+  EXPECT_EQ(PairOf("p1", "d1").state(), "probing");
   table_.OnProbed(now_, probe_, absl::OkStatus());
   EXPECT_EQ(Place().kind, PlacementResult::Kind::kPlaced);
 }

@@ -17,6 +17,7 @@ spec:
   replicas: {{ int $own.replicas }}
   {{- end }}
   {{- if not $isRouter }}
+  minReadySeconds: 10
   progressDeadlineSeconds: {{ add (int $own.startSeconds) (int $own.drainSeconds) 300 }}
   {{- end }}
   strategy:
@@ -125,6 +126,7 @@ livenessProbe:
   httpGet: {path: /metrics, port: metrics}
   {{- else }}
   grpc: {port: {{ .facts.grpc }}, service: {{ .facts.health }}}
+  terminationGracePeriodSeconds: 5
   {{- end }}
   periodSeconds: 10
   timeoutSeconds: 5
