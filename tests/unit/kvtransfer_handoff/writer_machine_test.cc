@@ -349,7 +349,9 @@ TEST_F(WriterTest, EachWayToLoseAHandoffHasItsOutcome) {
     EXPECT_EQ(why.at_fault, c.at_fault);
     EXPECT_EQ(BreaksPair(why), c.breaks_pair);
     EXPECT_EQ(FailsKvTransfer(why.cause), c.breaks_pair) << "what is only withdrawn is no failed transfer";
-    if (c.cause == Cause::kPeerLost) EXPECT_THAT(why.detail, HasSubstr("no heartbeat"));
+    if (c.cause == Cause::kPeerLost) {
+      EXPECT_THAT(why.detail, HasSubstr("no heartbeat"));
+    }
   }
 }
 

@@ -79,7 +79,9 @@ class ExporterTest : public ::testing::Test {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof(address);
     EXPECT_EQ(bind(listener.socket.get(), reinterpret_cast<const sockaddr*>(&address), size), 0);
-    if (listens) EXPECT_EQ(listen(listener.socket.get(), 16), 0);
+    if (listens) {
+      EXPECT_EQ(listen(listener.socket.get(), 16), 0);
+    }
     getsockname(listener.socket.get(), reinterpret_cast<sockaddr*>(&address), &size);
     listener.port = ntohs(address.sin_port);
     return listener;

@@ -88,7 +88,9 @@ class EveryPhaseTest : public ::testing::TestWithParam<Stage> {
  protected:
   void ExpectAllGivenBack() {
     const std::string last_call = world_.sender.calls.empty() ? "" : world_.sender.calls.back();
-    if (*GetParam().last_call != '\0') EXPECT_EQ(last_call, GetParam().last_call);
+    if (*GetParam().last_call != '\0') {
+      EXPECT_EQ(last_call, GetParam().last_call);
+    }
     world_.ReleaseAborted();
     EXPECT_TRUE(world_.HoldsNothing());
     EXPECT_EQ(world_.receiver.closed.size(), GetParam().closes ? 1u : 0u);

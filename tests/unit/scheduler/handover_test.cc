@@ -110,7 +110,9 @@ TEST(SchedulerHandover, ACallerThatLeavesDuringAStepEndsTheHandoffDuringTheStep)
   world.model.during_layer = [&](int layer) {
     ++layers;
     if (layer == 0) told->is_cancelled = true;
-    if (layer == 1) EXPECT_EQ(world.sender.calls.back(), "abort");
+    if (layer == 1) {
+      EXPECT_EQ(world.sender.calls.back(), "abort");
+    }
   };
   world.Tick();
   EXPECT_EQ(layers, kLayers) << "the other sequence needs the step";

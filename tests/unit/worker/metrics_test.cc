@@ -67,7 +67,9 @@ TEST_F(WorkerMetricsTest, AProbeCountsAsAProbeOnly) {
   const MetricsPage page = Page();
   EXPECT_EQ(page.Sum("baton_worker_probes_total", {{"outcome", "finished"}}), 1);
   for (const MetricsSeries& series : page.series()) {
-    if (series.name != "baton_worker_probes_total") EXPECT_EQ(series.value, 0) << series.name;
+    if (series.name != "baton_worker_probes_total") {
+      EXPECT_EQ(series.value, 0) << series.name;
+    }
   }
 }
 
