@@ -8,7 +8,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 build=$1 usr=$2/root/usr
 cmake --install "$build" --prefix "$usr" --strip >/dev/null
 # An image has no manuals, completions, units and configuration.
-rm -rf "$usr/etc" "$usr/lib" "$usr"/share/{man,bash-completion,zsh,fish}
+rm -rf "${usr:?}/etc" "${usr:?}/lib" "$usr"/share/{man,bash-completion,zsh,fish}
 
 export PYTHONDONTWRITEBYTECODE=1
 version=$("$usr/bin/baton" --version)
