@@ -69,9 +69,14 @@ def described(package):
                                                   f"?arch={architecture}&distro=debian-12"}]}
 
 
+def loaded_by(programs):
+    """UCX's modules, and the files that the linker loads for `programs` and for these modules."""
+    modules = set(glob.glob(UCX_MODULES)) if "libucp" in output("ldd", *programs) else set()
+    return libraries([*programs, *modules]) | modules
+
+
 def sbom(name, version, programs):
-    loaded = libraries([*programs, *(glob.glob(UCX_MODULES) if "libucp" in output("ldd", *programs) else [])])
-    dynamic = packages_of(loaded)
+    dynamic = packages_of(loaded_by(programs))
     own = {"SPDXID": spdx_id(name), "name": name, "versionInfo": version, "supplier": "NOASSERTION",
            "downloadLocation": "NOASSERTION", "filesAnalyzed": False, "licenseConcluded": "Apache-2.0",
            "licenseDeclared": "Apache-2.0", "copyrightText": "Copyright 2026 The Baton authors",
