@@ -28,7 +28,8 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text << std::flush;
   if (file) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("--perfetto ", path, ": cannot be written: ", std::generic_category().message(errno)));
+  return absl::UnavailableError(
+      absl::StrCat("--perfetto ", path, ": cannot be written: ", std::generic_category().message(errno)));
 }
 
 absl::Status RunTrace(const TraceFlags& flags, const Console& console) {
