@@ -13,6 +13,16 @@
 namespace baton {
 namespace {
 
+constexpr int kMaxMessageBytes = 16 << 20;
+constexpr absl::Duration kPeerTimeout = absl::Seconds(30);
+
+// A request that crosses a draining router's GOAWAY on the wire ends with CANCELLED before its answer begins. Sent
+// again, the request reaches another router.
+constexpr char kServiceConfig[] = R"({"methodConfig": [{
+    "name": [{"service": "baton.v1.Inference"}],
+    "retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2,
+                    "retryableStatusCodes": ["CANCELLED"]}}]})";
+
 void SetTimeout(grpc::ClientContext& context, absl::Duration timeout) {
   if (timeout < absl::InfiniteDuration()) context.set_deadline(GrpcDeadline(timeout));
 }
@@ -52,12 +62,16 @@ std::string TimeoutWords(absl::Duration timeout) {
   return timeout < absl::InfiniteDuration() ? absl::StrCat("--timeout ", absl::FormatDuration(timeout)) : "";
 }
 
+bool IsComplete(bool has_finish, const grpc::Status& status) {
+  return status.ok() || (has_finish && status.error_code() == grpc::StatusCode::UNAVAILABLE);
+}
+
 Client::Client(std::string target, const std::shared_ptr<grpc::Channel>& channel)
     : target_(std::move(target)), inference_(v1::Inference::NewStub(channel)), admin_(v1::Admin::NewStub(channel)) {}
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& target, absl::Duration timeout,
                                                         Interrupt& interrupt) {
-  const std::shared_ptr<grpc::Channel> channel = MakeChannel(target);
+  const std::shared_ptr<grpc::Channel> channel = MakeChannel(target, kMaxMessageBytes, kPeerTimeout, kServiceConfig);
   const SteadyTime deadline = SteadyTime::Now() + timeout;
   while (true) {
     const grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);
@@ -96,7 +110,7 @@ absl::StatusOr<v1::Finish> Client::Generate(const v1::GenerateRequest& request, 
     }
     status = reader->Finish();
   }
-  if (!status.ok()) {
+  if (!IsComplete(finish.has_value(), status)) {
     if (interrupt.triggered()) return absl::CancelledError("interrupted");
     return Explain(status, TimeoutWords(timeout));
   }

@@ -24,6 +24,10 @@ inline constexpr absl::Duration kCallTimeout = absl::Seconds(5);  // of calls th
 // as "--timeout 30s"; empty: there is no limit.
 std::string Reason(const grpc::Status& status, const std::string& limit);
 
+// Returns whether a request's answer is complete. A router that ends may close the connection before the client has
+// read the status behind the finish message.
+bool IsComplete(bool has_finish, const grpc::Status& status);
+
 // Returns, for instance, "--timeout 30s"; empty for an infinite timeout.
 std::string TimeoutWords(absl::Duration timeout);
 

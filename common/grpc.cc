@@ -135,15 +135,27 @@ void GrpcServer::SetServing(bool serving) {
   for (const std::string& name : health_names_) server_->GetHealthCheckService()->SetServingStatus(name, serving);
 }
 
+void GrpcServer::StopListening() {
+  if (shut_down_ || stopping_.joinable()) return;
+  SetServing(false);
+  stopping_ = std::thread([this] {
+    server_->Shutdown(GrpcDeadline(absl::InfiniteDuration()));
+    calls_ended_.Notify();
+  });
+}
+
 void GrpcServer::Shutdown(SteadyTime deadline) {
   if (server_ == nullptr || shut_down_) return;
+  StopListening();
   shut_down_ = true;
-  SetServing(false);
-  server_->Shutdown(GrpcDeadline(deadline - SteadyTime::Now()));
+  if (!calls_ended_.WaitForNotificationWithTimeout(deadline - SteadyTime::Now())) {
+    grpc_server_cancel_all_calls(server_->c_server());
+  }
+  stopping_.join();
 }
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, int max_message_bytes,
-                                           absl::Duration peer_timeout) {
+                                           absl::Duration peer_timeout, const char* service_config) {
   InitGrpcOnce();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(max_message_bytes);
@@ -151,8 +163,10 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, int max_me
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);  // also the least time for a connection attempt
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000);  // the default of 30 s keeps dead addresses
   for (const auto& [name, value] : KeepaliveArguments(peer_timeout)) arguments.SetInt(name, value);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  if (service_config != nullptr) arguments.SetServiceConfigJSON(service_config);
   return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
 }
 

@@ -8,10 +8,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "common/mutex.h"
 #include "common/steady_time.h"
@@ -51,8 +53,11 @@ class GrpcServer {
   // Sets the answer of health checks, for the empty service name and each of health_names. Watchers hear of changes
   // only. Thread-safe; the last call wins.
   void SetServing(bool serving) ABSL_LOCKS_EXCLUDED(health_mutex_);
+  // Takes no more connections, and asks clients to connect elsewhere (GOAWAY). Running calls go on until Shutdown. A
+  // call that crosses the request on the wire ends with CANCELLED. Neither this nor Shutdown from two threads.
+  void StopListening();
   // Waits for running calls until `deadline`, then cancels what is left. New calls are refused at once. Later calls do
-  // nothing; not to be called from two threads.
+  // nothing.
   void Shutdown(SteadyTime deadline);
 
  private:
@@ -65,12 +70,15 @@ class GrpcServer {
   Mutex health_mutex_;
   std::optional<bool> serving_ ABSL_GUARDED_BY(health_mutex_);  // as gRPC's health service was told; none: not yet
   bool shut_down_ = false;
+  std::thread stopping_;            // of StopListening; waits for the end of all calls
+  absl::Notification calls_ended_;  // by `stopping_`
 };
 
-// A channel to one of our servers, connected on first use. Reconnects back off up to a second. While a call runs,
-// keepalive finds a silent server after about `peer_timeout` (at least 3 s) and is gentle enough not to draw GOAWAY.
-// Proxy variables of the environment are ignored.
+// A channel to one of our servers, connected on first use. Reconnects back off up to a second, and ask DNS anew. While
+// a call runs, keepalive finds a silent server after about `peer_timeout` (at least 3 s) and is gentle enough not to
+// draw GOAWAY. Proxy variables of the environment are ignored. `service_config` is gRPC's JSON; null: none.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, int max_message_bytes = 16 << 20,
-                                           absl::Duration peer_timeout = absl::Seconds(30));
+                                           absl::Duration peer_timeout = absl::Seconds(30),
+                                           const char* service_config = nullptr);
 
 }  // namespace baton

@@ -49,6 +49,10 @@ class Output {
     level_.store(level, std::memory_order_relaxed);
   }
 
+  bool json() const {
+    MutexLock lock(mutex_);
+    return json_;
+  }
   bool Wants(LogLevel level) const { return level >= level_.load(std::memory_order_relaxed); }
 
   void Write(LogLevel level, std::string_view event, std::initializer_list<LogField> fields) {
@@ -101,6 +105,8 @@ absl::Status InitLogging(const LogOptions& options, std::string_view process) {
   Output::Get().Configure(static_cast<LogLevel>(level - std::begin(kNames)), options.format == "json", process);
   return absl::OkStatus();
 }
+
+bool LogsAsJson() { return Output::Get().json(); }
 
 bool LogEnabled(LogLevel level) { return Output::Get().Wants(level); }
 

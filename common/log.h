@@ -48,6 +48,9 @@ struct LogOptions {
 // Call once, early; `process` is repeated in every line. INVALID_ARGUMENT names the option.
 absl::Status InitLogging(const LogOptions& options, std::string_view process);
 
+// Returns whether every line on stderr should be JSON.
+bool LogsAsJson();
+
 // Returns whether lines of `level` are written: for lines that cost something to make.
 bool LogEnabled(LogLevel level);
 

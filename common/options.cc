@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/arguments.h"
+#include "common/log.h"
 #include "common/program_description.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
@@ -214,7 +215,11 @@ int OptionSet::RunProgram(int argc, const char* const* argv, absl::FunctionRef<a
   const absl::StatusOr<Outcome> outcome = Parse(argc, argv);
   const absl::Status status = outcome.ok() && *outcome == Outcome::kRun ? run() : outcome.status();
   if (status.ok()) return 0;
-  std::fprintf(stderr, "%s: %s\n", program_.c_str(), std::string(status.message()).c_str());
+  if (LogsAsJson()) {
+    Log(LogLevel::kError, "program.failed", {{"program", program_}, {"error", std::string(status.message())}});
+  } else {
+    std::fprintf(stderr, "%s: %s\n", program_.c_str(), std::string(status.message()).c_str());
+  }
   return 1;
 }
 

@@ -44,8 +44,9 @@ struct DecodeOptions {
 
 absl::Status Run(DecodeOptions& options) {
   const bool both = options.role == "both";
-  BATON_RETURN_IF_ERROR(options.worker.Finalize(options.role, /*needs_secret=*/!both));
-  BATON_RETURN_IF_ERROR(InitLogging(options.worker.log, options.worker.worker_id));
+  const absl::Status checked = options.worker.Finalize(options.role, /*needs_secret=*/!both);
+  BATON_RETURN_IF_ERROR(InitLogging(options.worker.log, options.worker.worker_id));  // what is wrong may be a JSON line
+  BATON_RETURN_IF_ERROR(checked);
   ShutdownSignal signal;
 
   // Without a secret, a worker of role both receives no handoffs.

@@ -18,13 +18,14 @@ namespace baton {
 namespace {
 
 absl::Status Run(WorkerOptions& options) {
-  BATON_RETURN_IF_ERROR(options.Finalize("prefill", /*needs_secret=*/true));
+  const absl::Status checked = options.Finalize("prefill", /*needs_secret=*/true);
+  BATON_RETURN_IF_ERROR(InitLogging(options.log, options.worker_id));  // what is wrong may be a JSON line
+  BATON_RETURN_IF_ERROR(checked);
   // UCX opens ports even without incoming handoffs. The ports belong on the host at which the router connects.
   if (options.transport.local_host.empty()) {
     BATON_ASSIGN_OR_RETURN(const HostPort listen, ParseHostPort(options.listen));
     options.transport.local_host = listen.host;
   }
-  BATON_RETURN_IF_ERROR(InitLogging(options.log, options.worker_id));
   ShutdownSignal signal;
 
   BATON_ASSIGN_OR_RETURN(const std::unique_ptr<WorkerHost> host,

@@ -65,6 +65,7 @@ struct RouterMetrics::Families {
                              "Sampled traces that were dropped. Reason queue: too many waited; collector: the "
                              "collector did not take them")),
         running(Level(r, "baton_running_requests", "Requests that run or wait here")),
+        max_running(Level(r, "baton_max_running_requests", "Requests that may run or wait here at a time")),
         ready_pairs(Level(r, "baton_ready_pairs", "Pairs of workers that passed their probe and take requests")),
         workers(Level(r, "baton_workers", "Workers by state, as this router sees them")) {}
 
@@ -84,6 +85,7 @@ struct RouterMetrics::Families {
   Family<Counter>& traces_exported;
   Family<Counter>& traces_dropped;
   Family<Gauge>& running;
+  Family<Gauge>& max_running;
   Family<Gauge>& ready_pairs;
   Family<Gauge>& workers;
 };
@@ -99,7 +101,13 @@ struct RouterMetrics::OfModel {
         queue(f.queue.Add(label, WaitBuckets().boundaries)),
         prompt_tokens(f.prompt_tokens.Add(label)),
         generated_tokens(f.generated_tokens.Add(label)),
-        disagreements(f.disagreements.Add(label)) {}
+        disagreements(f.disagreements.Add(label)) {
+    // A rate sees the first request of an outcome only if its series began at 0.
+    for (const char* outcome :
+         {"stop", "length", "CANCELLED", "DEADLINE_EXCEEDED", "INTERNAL", "RESOURCE_EXHAUSTED", "UNAVAILABLE"}) {
+      f.requests.Add({{"model", model}, {"outcome", outcome}});
+    }
+  }
 
   const Labels label;
   Histogram& ttft;
@@ -170,6 +178,10 @@ void RouterMetrics::TracesExported(size_t count) {
 
 void RouterMetrics::TracesDropped(const char* reason, size_t count) {
   families_->traces_dropped.Add({{"reason", reason}}).Increment(static_cast<double>(count));
+}
+
+void RouterMetrics::SetMaxRequests(size_t count) {
+  families_->max_running.Add(Labels{}).Set(static_cast<double>(count));
 }
 
 void RouterMetrics::SetRunningRequests(size_t count) {

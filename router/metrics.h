@@ -44,6 +44,7 @@ class RouterMetrics {
   void TracesExported(size_t count);
   void TracesDropped(const char* reason, size_t count);
 
+  void SetMaxRequests(size_t count);
   void SetRunningRequests(size_t count);
   void SetWorkers(const std::map<std::string, int>& count_by_state);
   void SetReadyPairs(size_t count);

@@ -50,7 +50,11 @@ void DescribeOptions(OptionSet& set, RouterOptions& options) {
       "placement-wait", &options.placement_wait,
       "how long a request waits for a live pair of workers to become ready, and a request that has begun for a lost "
       "pair to return; 0: not at all");
-  set.Add("drain-timeout", &options.drain_timeout, "on SIGTERM, how long running requests may take to finish");
+  set.Add(
+      "drain-delay", &options.drain_delay,
+      "on SIGTERM, how long the router serves on while health checks fail, so that load balancers send no new clients",
+      absl::ZeroDuration(), absl::Hours(24));
+  set.Add("drain-timeout", &options.drain_timeout, "after drain-delay, how long running requests may take to finish");
 
   set.Add("trace-endpoint", &options.trace_endpoint,
           "URL of an OpenTelemetry collector (OTLP over HTTP), such as http://127.0.0.1:4318/v1/traces (default: "

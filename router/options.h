@@ -30,6 +30,7 @@ struct RouterOptions {
   absl::Duration default_deadline = absl::Minutes(10);
   absl::Duration overload_wait;
   absl::Duration placement_wait = absl::Seconds(10);
+  absl::Duration drain_delay;
   absl::Duration drain_timeout = absl::Seconds(30);
   std::string placement = "prefix";
   int max_local_prefill_tokens = 512;

@@ -376,7 +376,8 @@ void RequestRun::Do(action::Fail& fail) {
 void RequestRun::NoteAnswer(const v1::Finish& finish) {
   if (options_.trace == nullptr) return;
   RequestTrace& trace = *options_.trace;
-  trace.Note("gen_ai.response.finish_reasons", finish.reason() == v1::FINISH_REASON_STOP ? "stop" : "length");
+  trace.Note("gen_ai.response.finish_reasons",
+             std::vector<std::string>{finish.reason() == v1::FINISH_REASON_STOP ? "stop" : "length"});
   trace.Note("gen_ai.usage.input_tokens", finish.usage().prompt_tokens());
   trace.Note("gen_ai.usage.output_tokens", finish.usage().completion_tokens());
   trace.Note("gen_ai.usage.cache_read.input_tokens", finish.usage().cached_prompt_tokens());

@@ -53,6 +53,7 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
                          OfOption("metrics-listen", MetricsServer::Start(options.metrics_listen,
                                                                          MetricsNamesFrom(options.metrics_names))));
   parts.metrics = std::make_unique<RouterMetrics>(parts.metrics_server->registry());
+  parts.metrics->SetMaxRequests(static_cast<size_t>(options.max_requests));
 
   std::unique_ptr<TraceExporter> exporter;
   if (!options.trace_endpoint.empty()) {
@@ -117,10 +118,16 @@ void Router::OnRegistryChange() {
   if (ready != was_ready) Log(LogLevel::kInfo, ready ? "router.ready" : "router.not_ready", {{"pairs", pairs}});
 }
 
+void Router::AnnounceDrain() {
+  draining_ = true;
+  parts_->server->SetServing(false);
+  Log(LogLevel::kInfo, "router.drain_announced", {{"running", parts_->admission.running()}});
+}
+
 void Router::StartDraining() {
   draining_ = true;
-  parts_->admission.StartDraining();
-  parts_->server->SetServing(false);
+  parts_->server->StopListening();
+  parts_->admission.StartDraining();  // last: a request that was on its way runs
   Log(LogLevel::kInfo, "router.draining", {{"running", parts_->admission.running()}});
 }
 

@@ -27,7 +27,9 @@ class Router {
   // Returns whether a ready pair of workers exists: the answer of health checks.
   bool ready() const { return ready_; }
 
-  // Refuses new requests from now on.
+  // Health checks fail from now on, so that clients and load balancers choose another router.
+  void AnnounceDrain();
+  // Refuses new requests and connections from now on, and asks clients to connect elsewhere.
   void StartDraining();
   // Waits for running requests; false if a request still runs at `deadline`.
   bool WaitDrained(SteadyTime deadline);

@@ -93,6 +93,7 @@ absl::StatusOr<std::unique_ptr<WorkerHost>> WorkerHost::Create(const WorkerOptio
                                                                          MetricsNamesFrom(options.metrics_names))));
   host->metrics_ =
       std::make_unique<WorkerMetrics>(host->metrics_server_->registry(), options.model_name, RoleName(role));
+  host->metrics_->SetLimits(options.schedule.max_sequences, options.max_queue);
   BATON_ASSIGN_OR_RETURN(host->assets_, LoadTextAssets(options.model));
   BATON_RETURN_IF_ERROR(CheckAssets(options.model, host->assets_));
   host->assets_fingerprint_ = AssetsFingerprint(host->assets_);

@@ -31,9 +31,11 @@ class WorkerMetrics::Builder {
   Builder(prometheus::Registry& registry, const std::string& model, const std::string& role)
       : registry_(registry), constant_{{"model", model}, {"role", role}} {}
 
+  Family<Histogram>& Observes(const char* name, const char* help) const {
+    return prometheus::BuildHistogram().Name(name).Help(help).Labels(constant_).Register(registry_);
+  }
   Histogram& Observed(const char* name, const char* help, const BucketSet& buckets, const Labels& labels = {}) const {
-    return prometheus::BuildHistogram().Name(name).Help(help).Labels(constant_).Register(registry_).Add(
-        labels, buckets.boundaries);
+    return Observes(name, help).Add(labels, buckets.boundaries);
   }
   Histogram& Queue(const char* stage) const {
     return Observed("baton_worker_queue_seconds",
@@ -70,14 +72,13 @@ WorkerMetrics::WorkerMetrics(const Builder& make)
                              FirstTokenBuckets())),
       step_(make.Observed("baton_worker_step_seconds", "Duration of a step", StepBuckets())),
       step_sequences_(make.Observed("baton_worker_step_sequences", "Sequences in a step", BatchBuckets())),
-      kv_transfer_(make.Observed("baton_worker_kv_transfer_seconds",
-                                 "First KV page sent to the other worker's report that the sequence has arrived",
-                                 StepBuckets())),
-      kv_transfer_exposed_(make.Observed("baton_worker_kv_transfer_exposed_seconds",
+      kv_transfer_(make.Observes("baton_worker_kv_transfer_seconds",
+                                 "First KV page sent to the other worker's report that the sequence has arrived, by "
+                                 "the transport that carried the pages")),
+      kv_transfer_exposed_(make.Observes("baton_worker_kv_transfer_exposed_seconds",
                                          "The part of a KV transfer that follows the end of the prefill, so that "
-                                         "compute does not hide it",
-                                         TokenGapBuckets())),
-      kv_transfer_bytes_(make.Counted("baton_worker_kv_transfer_bytes_total", "KV bytes sent in handoffs that worked")),
+                                         "compute does not hide it")),
+      kv_transfer_bytes_(make.Counts("baton_worker_kv_transfer_bytes_total", "KV bytes sent in handoffs that worked")),
       kv_transfer_failures_(make.Counted("baton_worker_kv_transfer_failures_total",
                                          "Handoffs that were cut off or lost; refusals are not counted")),
       tokens_computed_(make.Counted("baton_worker_prompt_tokens_computed_total",
@@ -96,6 +97,8 @@ WorkerMetrics::WorkerMetrics(const Builder& make)
                           "probes")),
       running_(make.Level("baton_worker_running_sequences", "Sequences that hold a place in the batch")),
       waiting_(make.Level("baton_worker_waiting_sequences", "Attempts that wait for pages or a place in the batch")),
+      max_running_(make.Level("baton_worker_max_running_sequences", "Places in the batch")),
+      max_waiting_(make.Level("baton_worker_max_waiting_sequences", "Places in the queue")),
       pages_free_(make.Pages("free")),
       pages_used_(make.Pages("used")),
       pages_cached_(make.Pages("cached")),
@@ -115,9 +118,10 @@ void WorkerMetrics::TokensReceived(const Attempt& attempt, int tokens) { Count(a
 void WorkerMetrics::TokenSampled(const Attempt& attempt) { Count(attempt, tokens_sampled_, 1); }
 
 void WorkerMetrics::HandedOver(const Attempt& attempt, const HandoffStats& stats) {
-  Observe(attempt, kv_transfer_, stats.transfer);
-  Observe(attempt, kv_transfer_exposed_, stats.exposed);
-  Count(attempt, kv_transfer_bytes_, static_cast<double>(stats.bytes));
+  const Labels transport = {{"transport", stats.transport}};
+  Observe(attempt, kv_transfer_.Add(transport, StepBuckets().boundaries), stats.transfer);
+  Observe(attempt, kv_transfer_exposed_.Add(transport, TokenGapBuckets().boundaries), stats.exposed);
+  Count(attempt, kv_transfer_bytes_.Add(transport), static_cast<double>(stats.bytes));
 }
 
 void WorkerMetrics::HandoffFailed(const Attempt& attempt) { Count(attempt, kv_transfer_failures_, 1); }
@@ -133,6 +137,11 @@ void WorkerMetrics::StepDone(const std::vector<StepEntry>& entries, absl::Durati
   }
   step_.Observe(absl::ToDoubleSeconds(duration));
   step_sequences_.Observe(static_cast<double>(entries.size()));
+}
+
+void WorkerMetrics::SetLimits(uint32_t running, uint32_t waiting) {
+  max_running_.Set(running);
+  max_waiting_.Set(waiting);
 }
 
 void WorkerMetrics::SetSequences(uint32_t running, uint32_t waiting) {

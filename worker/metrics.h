@@ -47,6 +47,7 @@ class WorkerMetrics {
   // A step that holds only probes is not counted.
   void StepDone(const std::vector<StepEntry>& entries, absl::Duration duration);
 
+  void SetLimits(uint32_t running, uint32_t waiting);
   void SetSequences(uint32_t running, uint32_t waiting);
   void SetPages(const PageCounts& counts);
 
@@ -59,9 +60,10 @@ class WorkerMetrics {
   prometheus::Histogram& prefill_;
   prometheus::Histogram& step_;
   prometheus::Histogram& step_sequences_;
-  prometheus::Histogram& kv_transfer_;
-  prometheus::Histogram& kv_transfer_exposed_;
-  prometheus::Counter& kv_transfer_bytes_;
+  // By transport.
+  prometheus::Family<prometheus::Histogram>& kv_transfer_;
+  prometheus::Family<prometheus::Histogram>& kv_transfer_exposed_;
+  prometheus::Family<prometheus::Counter>& kv_transfer_bytes_;
   prometheus::Counter& kv_transfer_failures_;
   prometheus::Counter& tokens_computed_;
   prometheus::Counter& tokens_cached_;
@@ -71,6 +73,8 @@ class WorkerMetrics {
   prometheus::Family<prometheus::Counter>& probes_;
   prometheus::Gauge& running_;
   prometheus::Gauge& waiting_;
+  prometheus::Gauge& max_running_;
+  prometheus::Gauge& max_waiting_;
   prometheus::Gauge& pages_free_;
   prometheus::Gauge& pages_used_;
   prometheus::Gauge& pages_cached_;

@@ -39,12 +39,13 @@ absl::Status CheckModel(const std::string& model) {
   }
   std::error_code error;
   const std::filesystem::file_type type = std::filesystem::status(model, error).type();
-  if (type == std::filesystem::file_type::directory || type == std::filesystem::file_type::regular) {
-    return absl::OkStatus();
-  }
-  const std::string what = type == std::filesystem::file_type::not_found ? "does not exist"
-                           : type == std::filesystem::file_type::none    ? error.message()
-                                                                         : "is neither";
+  const bool is_folder = type == std::filesystem::file_type::directory;
+  const bool has_config = is_folder && std::filesystem::exists(std::filesystem::path(model) / "config.json", error);
+  if (has_config || type == std::filesystem::file_type::regular) return absl::OkStatus();
+  const std::string what = is_folder                                       ? "has no config.json"
+                           : type == std::filesystem::file_type::not_found ? "does not exist"
+                           : type == std::filesystem::file_type::none      ? error.message()
+                                                                           : "is neither";
   return absl::InvalidArgumentError(
       absl::StrCat("model ", model, ": ", what, ", expected the folder or the GGUF file of a model"));
 }
@@ -144,8 +145,9 @@ void WorkerOptions::AddTo(OptionSet& set) {
 }
 
 absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {
-  BATON_RETURN_IF_ERROR(CheckModel(model));
   BATON_ASSIGN_OR_RETURN(const HostPort address, OfOption("listen", ParseHostPort(listen)));
+  if (worker_id.empty()) worker_id = absl::StrCat(std::string(role), "-", HostName(), "-", address.port);
+  BATON_RETURN_IF_ERROR(CheckModel(model));
   if (!metrics_listen.empty()) {
     BATON_RETURN_IF_ERROR(OfOption("metrics-listen", ParseHostPort(metrics_listen)).status());
   }
@@ -157,7 +159,6 @@ absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {
     const std::filesystem::path path = std::filesystem::weakly_canonical(model);
     model_name = (path.extension() == ".gguf" ? path.stem() : path.filename()).string();
   }
-  if (worker_id.empty()) worker_id = absl::StrCat(std::string(role), "-", HostName(), "-", address.port);
   if (threads == 0) threads = cpus.empty() ? UsableCpus() : static_cast<int>(cpus.size());
   BATON_RETURN_IF_ERROR(CheckCpus(cpus, threads));
   if (!std::has_single_bit(static_cast<unsigned>(page_tokens))) {

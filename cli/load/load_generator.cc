@@ -75,6 +75,7 @@ class Call final : public grpc::ClientReadReactor<v1::GenerateResponse>, public 
       outcome_.arrivals.push_back({.at = SteadyTime::Now() - arrival_, .tokens = tokens});
     }
     if (response_.has_finish()) {
+      has_finish_ = true;
       outcome_.prompt_tokens = response_.finish().usage().prompt_tokens();
       outcome_.cached_tokens = response_.finish().usage().cached_prompt_tokens();
     }
@@ -82,8 +83,10 @@ class Call final : public grpc::ClientReadReactor<v1::GenerateResponse>, public 
   }
 
   void OnDone(const grpc::Status& status) override {
-    outcome_.code = status.error_code();
-    if (!status.ok()) outcome_.reason = Reason(status, TimeoutWords(timeout_));
+    if (!IsComplete(has_finish_, status)) {
+      outcome_.code = status.error_code();
+      outcome_.reason = Reason(status, TimeoutWords(timeout_));
+    }
     outcome_.total = SteadyTime::Now() - arrival_;
     const std::shared_ptr<Call> self = shared_from_this();  // End() drops the reference that `calls` holds
     calls_.End(self, std::move(outcome_));
@@ -96,6 +99,7 @@ class Call final : public grpc::ClientReadReactor<v1::GenerateResponse>, public 
   Calls& calls_;
   grpc::ClientContext context_;
   v1::GenerateResponse response_;
+  bool has_finish_ = false;
   RequestOutcome outcome_;
 };
 

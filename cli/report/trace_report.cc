@@ -9,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace baton {
 namespace {
@@ -22,6 +23,7 @@ std::string ValueOf(const v1::TraceAttribute& attribute) {
   switch (attribute.value_case()) {
     case v1::TraceAttribute::kNumber: return absl::StrCat(attribute.number());
     case v1::TraceAttribute::kReal: return absl::StrCat(attribute.real());
+    case v1::TraceAttribute::kTexts: return absl::StrJoin(attribute.texts().values(), ", ");
     default: return attribute.text();
   }
 }

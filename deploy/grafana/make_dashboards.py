@@ -62,8 +62,9 @@ OVERVIEW = {
         Panel("End to end", "s", "A request's arrival to its end.", quantiles("baton_request_duration_seconds", "model")),
         Panel("Queue", "s", "A request's arrival to the start of its last attempt before the first token.",
               quantiles("baton_request_queue_seconds", "model")),
-        Panel("Requests in progress", "none", "Requests that run or wait, by router.",
-              {"{{instance}}": level("baton_running_requests", "instance")}, stack=True),
+        Panel("Requests in progress", "percentunit", "Requests that run or wait over the most that may, by router.",
+              {"{{instance}}": ratio(level("baton_running_requests", "instance"),
+                                     level("baton_max_running_requests", "instance"))}, most=1),
     ],
     "Requests": [
         Panel("Requests by outcome", "reqps", "Requests that end per second.",
@@ -130,6 +131,11 @@ POOLS = {
                     "pages or a place.", lambda where: {
                         "running {{instance}}": level("baton_worker_running_sequences", "instance", where),
                         "waiting {{instance}}": level("baton_worker_waiting_sequences", "instance", where)}),
+        *both_pools("places taken", "percentunit", "Running sequences over the places in the batch, waiting attempts over the "
+                    "places in the queue.", lambda where: {
+                        f"{name} {{{{instance}}}}": ratio(level(f"baton_worker_{name}_sequences", "instance", where),
+                                                          level(f"baton_worker_max_{name}_sequences", "instance", where))
+                        for name in ("running", "waiting")}, most=1),
         *both_pools("queue", "s", "Waiting for the first step. Prefill: of a prompt computed here. Decode: of a sequence that "
                     "was handed over.", queue),
     ],
@@ -175,7 +181,8 @@ OF_HANDOFFS = 'outcome=~"peer_lost|pair_mismatch|quarantined|revoked|unknown_att
 
 
 def failed_handoffs(by):
-    return share(rate(FAILURES, by), f"({rate(HANDOFFS, by)} + {rate(FAILURES, by)})")
+    failed = rate(FAILURES, by)
+    return ratio(failed, f"({failed} + ({rate(HANDOFFS, by)} or 0 * {failed}))")  # a sender's first handoff may fail
 
 
 KV_TRANSFER = {
@@ -191,11 +198,12 @@ KV_TRANSFER = {
             level("baton_worker_kv_pages", where='state="quarantined"'), colors=((1, ORANGE),)),
     ],
     "Throughput": [
-        Panel("KV bytes sent", "Bps", "KV bytes sent per second, by the worker that sends.",
-              {"{{role}} {{instance}}": rate(BYTES, "role, instance")}, stack=True),
-        Panel("Speed of a transfer", "Bps", "KV bytes of handoffs over the time of their transfers. A transfer that waits for "
-              "the computation of its prompt is slow for this reason only.",
-              {"{{role}} {{instance}}": ratio(rate(BYTES, "role, instance"), rate(f"{TRANSFER}_sum", "role, instance"))}),
+        Panel("KV bytes sent", "Bps", "KV bytes sent per second, by the worker that sends and the transport.",
+              {"{{role}} {{instance}} {{transport}}": rate(BYTES, "role, instance, transport")}, stack=True),
+        Panel("Speed of a transfer", "Bps", "KV bytes of handoffs over the time of their transfers, by the worker that sends and "
+              "the transport. A transfer that waits for the computation of its prompt is slow for this reason only.",
+              {"{{role}} {{instance}} {{transport}}": ratio(rate(BYTES, "role, instance, transport"),
+                                                            rate(f"{TRANSFER}_sum", "role, instance, transport"))}),
         Panel("Handoffs", PER_SECOND, "Handoffs that worked per second, by the worker that sends.",
               {"{{role}} {{instance}}": rate(HANDOFFS, "role, instance")}, stack=True),
         Panel("KV bytes per handoff", "bytes", "Mean KV bytes of a handoff that worked.",

@@ -5,7 +5,7 @@
 """
 
 # Metrics of routers without the label model.
-OF_ROUTERS = {"baton_ready_pairs", "baton_workers", "baton_running_requests"}
+OF_ROUTERS = {"baton_ready_pairs", "baton_workers", "baton_running_requests", "baton_max_running_requests"}
 
 
 def series(metric, where=""):

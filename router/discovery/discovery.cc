@@ -18,6 +18,7 @@ namespace baton::router {
 namespace {
 
 constexpr size_t kMaxFileBytes = 1 << 20;
+constexpr char kFileSource[] = "workers-file";
 
 absl::StatusOr<std::vector<WorkerSource>> ReadWorkersFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -43,6 +44,7 @@ absl::StatusOr<std::unique_ptr<Discovery>> Discovery::Start(DiscoveryOptions opt
   }
   BATON_RETURN_IF_ERROR(OfOption("workers-file", discovery->ReadFile()));
   discovery->Report();
+  if (discovery->options_.workers_file.empty() && discovery->Names().empty()) return discovery;
   discovery->thread_ = std::thread([self = discovery.get()] { self->Run(); });
   return discovery;
 }
@@ -63,32 +65,42 @@ void Discovery::Run() {
   pthread_setname_np(pthread_self(), "discovery");
   pollfd stopped = {.fd = stop_.fd(), .events = POLLIN, .revents = 0};
   do {
-    Note("workers-file", ReadFile());
+    Note(kFileSource, ReadFile());
     LookUpNames();
     Report();
   } while (poll(&stopped, 1, static_cast<int>(absl::ToInt64Milliseconds(options_.interval))) == 0);
 }
 
-void Discovery::LookUpNames() {
+std::vector<WorkerSource> Discovery::Names() const {
   std::vector<WorkerSource> names;
   for (const std::vector<WorkerSource>* sources : {&fixed_, &of_file_}) {
     std::ranges::copy_if(*sources, std::back_inserter(names),
                          [](const WorkerSource& source) { return source.kind != WorkerSource::Kind::kAddress; });
   }
-  std::erase_if(resolved_, [&](const auto& answer) {
-    return std::ranges::find(names, answer.first, &WorkerSource::entry) == names.end();
-  });
+  return names;
+}
+
+void Discovery::LookUpNames() {
+  const std::vector<WorkerSource> names = Names();
+  const auto is_gone = [&](const auto& known) {
+    return std::ranges::find(names, known.first, &WorkerSource::entry) == names.end();
+  };
+  std::erase_if(resolved_, is_gone);
+  std::erase_if(errors_, [&](const auto& error) { return error.first != kFileSource && is_gone(error); });
   if (names.empty()) return;
   std::vector<DnsAnswer> answers = LookUp(names, options_.dns, stop_);
   for (size_t i = 0; i < names.size(); ++i) {
     Note(names[i].entry, answers[i].status());
     if (!answers[i].ok() && !absl::IsNotFound(answers[i].status())) continue;
-    std::map<std::string, SteadyTime>& known = resolved_[names[i].entry];
+    std::map<std::string, std::optional<SteadyTime>>& known = resolved_[names[i].entry];
     const SteadyTime now = SteadyTime::Now();
-    if (answers[i].ok()) {
-      for (const std::string& address : *answers[i]) known[address] = now;
+    for (auto& [address, missing_since] : known) {
+      if (!missing_since) missing_since = now;
     }
-    std::erase_if(known, [&](const auto& entry) { return now - entry.second > options_.linger; });
+    if (answers[i].ok()) {
+      for (const std::string& address : *answers[i]) known[address].reset();
+    }
+    std::erase_if(known, [&](const auto& entry) { return entry.second && now - *entry.second > options_.linger; });
   }
 }
 
@@ -113,12 +125,16 @@ void Discovery::Report() {
 }
 
 void Discovery::Note(const std::string& source, const absl::Status& status) {
-  std::string& logged = errors_[source];
-  std::string error = status.ok() ? "" : std::string(status.message());
-  if (error == logged) return;
+  const auto logged = errors_.find(source);
+  const std::string error = status.ok() ? "" : std::string(status.message());
+  if (error == (logged == errors_.end() ? "" : logged->second)) return;
   Log(status.ok() ? LogLevel::kInfo : LogLevel::kWarning, status.ok() ? "discovery.works_again" : "discovery.failed",
       {{"subject", source}, {"detail", error}});
-  logged = std::move(error);
+  if (status.ok()) {
+    errors_.erase(logged);
+  } else {
+    errors_[source] = error;
+  }
 }
 
 }  // namespace baton::router

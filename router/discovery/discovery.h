@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the list of the workers' addresses. A thread of its own reads the workers file and asks DNS at an interval.
+// Keeps the list of the workers' addresses. A thread of its own reads the workers file and asks DNS at an interval, if
+// there is a file or a name.
 //
 // A file that is missing or wrong, and a name without an answer, count as unchanged. If DNS says that a name has no
-// records, the name has no workers. An address that DNS no longer names stays for the linger: one short answer, or a
-// server that names a part of the addresses at a time, changes nothing. The router itself sees which workers live.
+// records, the name has no workers. While DNS answers without an address, the address stays for the linger: one short
+// answer, or a server that names a part of the addresses at a time, changes nothing. The router itself sees which
+// workers live.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -50,6 +53,7 @@ class Discovery {
       : options_(std::move(options)), on_change_(std::move(on_change)) {}
   absl::Status ReadFile();
   void Run();
+  std::vector<WorkerSource> Names() const;  // entries that need DNS
   void LookUpNames();
   void Report();
   // Logs when `source`, an entry or the file, begins to fail, fails in another way, or works again.
@@ -62,8 +66,9 @@ class Discovery {
   // Of the thread, once it runs.
   std::vector<WorkerSource> fixed_;
   std::vector<WorkerSource> of_file_;
-  std::map<std::string, std::map<std::string, SteadyTime>> resolved_;  // by entry: address, when DNS last named it
-  std::map<std::string, std::string> errors_;                          // that the log has, by source
+  // By entry: each address, and since when DNS answers without the address.
+  std::map<std::string, std::map<std::string, std::optional<SteadyTime>>> resolved_;
+  std::map<std::string, std::string> errors_;  // that the log has, by source that fails
   Addresses reported_;
 
   std::thread thread_;

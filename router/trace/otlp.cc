@@ -52,6 +52,11 @@ otlp::Span ToOtlp(const v1::TraceSpan& span, const std::string& trace_id) {
     added.set_key(attribute.key());
     switch (attribute.value_case()) {
       case v1::TraceAttribute::kNumber: added.mutable_value()->set_int_value(attribute.number()); break;
+      case v1::TraceAttribute::kTexts:
+        for (const std::string& text : attribute.texts().values()) {
+          added.mutable_value()->mutable_array_value()->add_values()->set_string_value(text);
+        }
+        break;
       case v1::TraceAttribute::kReal: added.mutable_value()->set_double_value(attribute.real()); break;
       default: added.mutable_value()->set_string_value(attribute.text());
     }

@@ -63,6 +63,13 @@ void RequestTrace::AddAttribute(v1::TraceSpan* span, std::string_view key, doubl
   attribute.set_real(value);
 }
 
+void RequestTrace::AddAttribute(v1::TraceSpan* span, std::string_view key, const std::vector<std::string>& value) {
+  if (span == nullptr) return;
+  v1::TraceAttribute& attribute = *span->add_attributes();
+  attribute.set_key(std::string(key));
+  attribute.mutable_texts()->mutable_values()->Assign(value.begin(), value.end());
+}
+
 void RequestTrace::Tokenized(SteadyTime from, SteadyTime to, size_t tokens) {
   AddAttribute(AddSpan("tokenize", kRouterProcess, nullptr, from, to), "baton.prompt_tokens", tokens);
 }

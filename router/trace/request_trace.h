@@ -92,6 +92,7 @@ class RequestTrace {
   // Nothing, if `span` is null.
   static void AddAttribute(v1::TraceSpan* span, std::string_view key, std::string_view value);
   static void AddAttribute(v1::TraceSpan* span, std::string_view key, double value);
+  static void AddAttribute(v1::TraceSpan* span, std::string_view key, const std::vector<std::string>& value);
   template <std::integral Number>
   static void AddAttribute(v1::TraceSpan* span, std::string_view key, Number value) {
     if (span == nullptr) return;

@@ -16,10 +16,14 @@ TraceContext Tracer::Begin(const RequestId& id, std::string_view traceparent) co
 
 void Tracer::Add(v1::Trace trace, bool sampled) {
   const auto shared = std::make_shared<const v1::Trace>(std::move(trace));
+  std::shared_ptr<const v1::Trace> dropped;  // freed without the lock
   {
     MutexLock lock(mutex_);
     recent_.push_back(shared);
-    if (recent_.size() > kRecent) recent_.pop_front();
+    if (recent_.size() > kRecent) {
+      dropped = std::move(recent_.front());
+      recent_.pop_front();
+    }
   }
   if (sampled && exporter_ != nullptr) exporter_->Export(shared);
 }

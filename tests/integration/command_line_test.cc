@@ -212,6 +212,8 @@ TEST_F(CommandLineTest, WorkersRefuseOptionsThatDoNotFit) {
   const std::string model = "--model=" + (SourceFolder() / "models/demo-chat").string();
   const std::pair<std::vector<std::string>, std::string> cases[] = {
       {{"--model=/nope"}, "model /nope: does not exist, expected the folder or the GGUF file of a model\n"},
+      {{"--model=" + (SourceFolder() / "docs").string()},
+       "docs: has no config.json, expected the folder or the GGUF file of a model\n"},
       {{"--model=" + (SourceFolder() / "LICENSE").string(),
         "--secret-file=" + (SourceFolder() / ".clang-format").string()},
        "LICENSE: expected a GGUF file, which starts with \"GGUF\""},
@@ -228,6 +230,22 @@ TEST_F(CommandLineTest, WorkersRefuseOptionsThatDoNotFit) {
     const auto worker = Start(BinaryFolder() / "baton-prefill", arguments, {"BATON_SECRET="});
     EXPECT_EQ(ExitCode(*worker), 1) << words;
     EXPECT_THAT(Output(), HasSubstr(words));
+  }
+}
+
+TEST_F(CommandLineTest, ErrorsAreJsonIfTheLogIs) {
+  const std::pair<std::string, std::vector<std::string>> cases[] = {{"baton-prefill", {"--model=/nope"}},
+                                                                    {"baton-decode", {"--model=/nope"}},
+                                                                    {"baton-router", {"--listen=nowhere"}}};
+  for (auto [program, arguments] : cases) {
+    arguments.insert(arguments.end(), {"--log.format=json", "--metrics-listen="});
+    if (program == "baton-router") arguments.emplace_back("--workers=127.0.0.1:1");
+    std::filesystem::remove(output_file_);
+    EXPECT_EQ(ExitCode(*Start(BinaryFolder() / program, arguments, {"BATON_SECRET="})), 1);
+    const auto line = nlohmann::json::parse(Output(), nullptr, /*allow_exceptions=*/false);
+    ASSERT_TRUE(line.is_object()) << Output();
+    EXPECT_EQ(line["program"], program);
+    EXPECT_THAT(line["error"].get<std::string>(), HasSubstr("expected"));
   }
 }
 

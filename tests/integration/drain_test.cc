@@ -7,7 +7,9 @@
 
 #include "background_load.h"
 #include "cluster_test.h"
+#include "common/steady_time.h"
 #include "golden.h"
+#include "server_info.h"
 
 namespace baton::testing {
 namespace {
@@ -35,6 +37,19 @@ TEST(DrainTest, ARouterFinishesWhatRunsAndRefusesWhatIsNew) {
   ExpectAllSucceeded(load.Replies());
   EXPECT_EQ(cluster->client().Generate(GreedyRequest("a", 1)).status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_OK(cluster->WaitIdle());
+}
+
+TEST(DrainTest, ARouterWithADelayServesOnWhileHealthChecksFail) {
+  ASSERT_OK_AND_ASSIGN(const auto cluster, Cluster::Start({.workers = {Prefill("p0"), Decode("d0")},
+                                                           .router_flags = {"--drain-delay=10m"}}));
+  cluster->Drain("router");
+  std::string health = kServing;
+  for (const SteadyTime end = SteadyTime::Now() + kPatience; health == kServing && SteadyTime::Now() < end;) {
+    health = CheckHealth(cluster->target()).value_or("no answer");
+  }
+  EXPECT_EQ(health, kNotServing);
+  EXPECT_TRUE(Succeeded(cluster->client().Generate(GreedyRequest("a", 4))));
+  ExpectCleanExit(cluster->Terminate("router"));  // the second signal
 }
 
 TEST(DrainTest, WorkersFinishWhatRunsAndOthersTakeWhatIsNew) {

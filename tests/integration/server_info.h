@@ -9,9 +9,10 @@
 
 namespace baton::testing {
 
-// Returns the raw answer of grpc.health.v1: kServing, or another HealthCheckResponse.
+// Returns the raw answer of grpc.health.v1, a HealthCheckResponse.
 absl::StatusOr<std::string> CheckHealth(const std::string& target);
-inline constexpr char kServing[] = "\x08\x01";  // {status: SERVING}
+inline constexpr char kServing[] = "\x08\x01";     // {status: SERVING}
+inline constexpr char kNotServing[] = "\x08\x02";  // {status: NOT_SERVING}
 
 // Returns the names of services by server reflection of `version`, "v1" or "v1alpha".
 absl::StatusOr<std::vector<std::string>> ListServices(const std::string& target, const std::string& version);

@@ -89,11 +89,6 @@ class ChartTest(unittest.TestCase):
         self.assertIn("--handoff-advertise=[$(POD_IP)]:50081", decode.main["args"])
         self.assertIn("--handoff-host=$(POD_IP)", decode.main["args"])
 
-    def test_kubernetes_1_29_gets_no_sleep_before_the_stop_of_a_router(self):
-        for version, kind in ("1.29", "exec"), ("1.30", "sleep"):
-            router = release_of(helm.VALUES / "default.yaml", version).pods_with({"app.kubernetes.io/component": "router"})[0]
-            self.assertEqual(list(router.main["lifecycle"]["preStop"]), [kind])
-
     def test_the_secret_stays_after_the_release(self):
         secret = by_name(helm.template(), "Secret", "rel-baton-secret")
         self.assertEqual(secret["metadata"]["annotations"], {"helm.sh/resource-policy": "keep"})

@@ -233,20 +233,22 @@ def security(release):
                 yield f"{where} runs as root"
 
 
+def seconds_of(duration):
+    return int(duration.removesuffix("s"))
+
+
 def drain(release):
     """Kubernetes does not kill a program that still drains."""
     for pod in release.servers():
-        pre_stop = pod.main.get("lifecycle", {}).get("preStop", {})
-        seconds = pre_stop.get("sleep", {}).get("seconds", 0)
-        if "exec" in pre_stop:
-            seconds = int(pre_stop["exec"]["command"][-1].removesuffix("s"))
-        drain_timeout = release.options(pod).get("drain-timeout")
+        options = release.options(pod)
+        delay = seconds_of(options.get("drain-delay", "0s"))
+        drain_timeout = options.get("drain-timeout")
         if drain_timeout is None:
             yield f"{pod.where}: no drain-timeout"
             continue
-        needed = seconds + int(drain_timeout.removesuffix("s")) + DRAIN_MARGIN_SECONDS
+        needed = delay + seconds_of(drain_timeout) + DRAIN_MARGIN_SECONDS
         if pod.spec.get("terminationGracePeriodSeconds", 30) < needed:
-            yield f"{pod.where}: terminationGracePeriodSeconds is less than preStop and the drain need, {needed} s"
+            yield f"{pod.where}: terminationGracePeriodSeconds is less than the drain needs, {needed} s"
 
 
 def network_policies(release):

@@ -128,8 +128,8 @@ MUTATIONS = [
      lambda b: set_key(b.pod(DECODE), "initContainers", [{"name": "fetch", "image": "x"}])),
     ("too little time to drain", f"Deployment/{DECODE}: terminationGracePeriodSeconds is less",
      lambda b: b.option(DECODE, "drain-timeout", "41s")),
-    ("too long a sleep", f"Deployment/{ROUTER}: terminationGracePeriodSeconds is less",
-     lambda b: set_key(b.container(ROUTER, "lifecycle", "preStop", "sleep"), "seconds", 16)),
+    ("too long a delay", f"Deployment/{ROUTER}: terminationGracePeriodSeconds is less",
+     lambda b: b.option(ROUTER, "drain-delay", "16s")),
     ("pods without a policy", f"Deployment/{DECODE}: no NetworkPolicy", lambda b: b.remove("NetworkPolicy", DECODE)),
     ("a policy's port that no pod has", "has no port web",
      lambda b: set_key(b.at("NetworkPolicy", DECODE, "spec", "ingress", 0, "ports", 0), "port", "web")),
@@ -218,8 +218,9 @@ class ChecksTest(unittest.TestCase):
             self.expect_noticed(helm.template(helm.VALUES / values), mutations)
 
     def test_a_field_newer_than_kubernetes_is_noticed(self):
-        fields = Fields("1.29")
-        text = "\n".join(problem for document in self.documents for problem in fields.problems(document))
+        fields, broken = Fields("1.29"), Broken(self.documents)
+        broken.container(ROUTER)["lifecycle"] = {"preStop": {"sleep": {"seconds": 5}}}
+        text = "\n".join(problem for document in broken.documents for problem in fields.problems(document))
         self.assertIn("Kubernetes 1.29 drops the field sleep", text)
 
     def test_help_is_read(self):

@@ -48,6 +48,7 @@ WRONG = [
     (['router.options={"listen":"0.0.0.0:1"}'], ["router.options or extraArgs has listen, which the chart sets"]),
     (['prefill.options={"kv-memory":"1GiB"}'], ["prefill.options", "kv-memory", "from the value prefill.kvMemory"]),
     (['decode.extraArgs=["--drain-timeout=1s"]'], ["decode", "drain-timeout", "from the value decode.drainSeconds"]),
+    (['router.options={"drain-delay":"1s"}'], ["router", "drain-delay", "from the value router.drainDelaySeconds"]),
     (["prefill.autoscaling.minReplicas=5"], ["prefill.autoscaling.minReplicas is 5 and maxReplicas 4"]),
     (["monitoring.podMonitor=true", "monitoring.serviceMonitor=true"], ["would scrape each pod twice"]),
     (["grpcRoute.enabled=true"], ["grpcRoute.parentRefs is empty"]),

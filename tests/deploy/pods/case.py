@@ -40,12 +40,11 @@ class PodsTest(unittest.TestCase):
         for pod in pods:
             self.assertEqual(problems(pod, PATIENCE), "")
 
-    def assert_no_failures(self, load):
-        """Every request of a load succeeded."""
+    def assert_no_failures(self, load, but=0):
+        """Every request of a load succeeded, all but a few."""
         self.assert_ended_well(load)
         report = json.loads(load.log_text())
-        self.assertEqual(report["errors"], {})
-        self.assertEqual(report["completed"], report["requests"])
+        self.assertGreaterEqual(report["completed"], report["requests"] - but, report["errors"])
 
     def assert_same_answers(self, streams, tokens):
         """Every stream has all tokens. Tokens depend on all tokens before: a lost or doubled token would show."""

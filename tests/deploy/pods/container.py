@@ -3,7 +3,7 @@
 """Becomes a container: container.py SPEC, where SPEC is JSON. pod.py writes the specs.
 
 The process stays outside as the container's parent and ends with the status of the container's first process. A spec with
-the key "join" runs a command in the namespaces of a container that runs: a probe or a hook.
+the key "join" runs a command in the namespaces of a container that runs: a probe.
 """
 
 import json

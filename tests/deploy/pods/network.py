@@ -19,7 +19,8 @@ class Network:
         self.numbers = itertools.count(2)
         self.lock = threading.Lock()
         ip("link", "set", "lo", "up")
-        ip("link", "add", "pods", "type", "bridge")
+        # A bridge without an address of its own takes another with each port, and pods lose packets until they notice.
+        ip("link", "add", "pods", "address", "02:00:00:00:00:01", "type", "bridge")
         ip("address", "add", f"{NODE}/16", "dev", "pods")
         ip("link", "set", "pods", "up")
 

@@ -13,13 +13,14 @@ import time
 import probes
 
 LAUNCHER = ["/usr/bin/python3", str(pathlib.Path(__file__).resolve().parent / "container.py")]
-LEAST_GRACE_SECONDS = 2  # between SIGTERM and SIGKILL, however long a hook took
 
 
 class Running:
     """Starts at once. `manifest`: the container's. `spec`: for container.py. `log`: a file to append to."""
 
     def __init__(self, manifest, spec, log, address, pace, note):
+        if "lifecycle" in manifest:
+            raise NotImplementedError("hooks are not run")
         self.manifest, self.spec, self.log, self.address, self.pace, self.note = manifest, spec, log, address, pace, note
         self.ready_since = None
         self.watches = {}
@@ -80,7 +81,7 @@ class Running:
         since = self.ready_since
         return since is not None and time.monotonic() - since >= seconds and self.process.poll() is None
 
-    # What probes and hooks need.
+    # What probes need.
 
     def port(self, name):
         """The number of a port, by name or number."""
@@ -110,20 +111,11 @@ class Running:
         return status
 
     def end(self, grace):
-        """The hook preStop, SIGTERM, and after `grace` seconds SIGKILL."""
+        """SIGTERM, and after `grace` seconds SIGKILL."""
         self.stop_watches(("startupProbe", "livenessProbe"))
-        deadline = time.monotonic() + grace / self.pace
-        if hook := self.manifest.get("lifecycle", {}).get("preStop"):
-            if "sleep" in hook:
-                self.wait_at_most(min(hook["sleep"]["seconds"], grace) / self.pace)
-            elif (status := self.run(hook["exec"]["command"], grace / self.pace)) != 0:
-                self.note(f"preStop ended with {status}")
         self.send(signal.SIGTERM)
-        self.wait_at_most(max(deadline - time.monotonic(), LEAST_GRACE_SECONDS / self.pace))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(grace / self.pace)
         if self.process.poll() is None:
             self.note(f"killed after the grace period of {grace} s")
             self.send(signal.SIGKILL)
-
-    def wait_at_most(self, seconds):
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(seconds)

@@ -117,6 +117,7 @@ class OtlpTest(unittest.TestCase):
         self.assertEqual(attributes["gen_ai.request.model"], "demo-chat")
         self.assertEqual(attributes["gen_ai.request.max_tokens"], "12")
         self.assertEqual(attributes["gen_ai.usage.output_tokens"], "12")
+        self.assertEqual(attributes["gen_ai.response.finish_reasons"], {"values": [{"stringValue": "length"}]})
         self.assertGreater(float(attributes["baton.ttft_seconds"]), 0)
         self.assertRegex(self.attributes("place")["baton.placement.estimates"], r"^p0\+d0 \d+\.\d+$")
         self.assertGreater(int(self.attributes("transfer")["baton.kv_bytes"]), 0)

@@ -335,6 +335,27 @@ TEST_F(CommandsTest, AnAnswerThatBreaksOffKeepsItsTextAndFails) {
   EXPECT_THAT(run.err, HasSubstr("no worker left"));
 }
 
+TEST_F(CommandsTest, ARequestThatADrainingRouterCancelsIsSentAgain) {
+  std::atomic<int> calls = 0;
+  router_.on_generate = [&](auto& context, const auto& request, auto& writer) {
+    return ++calls == 1 ? grpc::Status::CANCELLED : EchoAnswer(context, request, writer);
+  };
+  const CliResult run = Generate({"--prompt", "x"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(run.out, "Hello world!\n");
+  EXPECT_EQ(calls, 2);
+}
+
+TEST_F(CommandsTest, AConnectionThatEndsAfterTheFinishMessageIsNoError) {
+  router_.on_generate = [&](auto& context, const auto& request, auto& writer) {
+    EXPECT_TRUE(EchoAnswer(context, request, writer).ok());
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "Broken pipe");
+  };
+  const CliResult run = Generate({"--prompt", "x"});
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(run.out, "Hello world!\n");
+}
+
 TEST_F(CommandsTest, AStreamWithoutFinishMessageIsAnError) {
   router_.on_generate = [](auto&, const auto&, auto&) { return grpc::Status::OK; };
   const CliResult run = Generate({"--prompt", "x"});

@@ -247,6 +247,33 @@ TEST(GrpcServerTest, CancelsCallsThatOutliveTheDeadlineOfAShutdown) {
   server->Shutdown(SteadyTime::InfiniteFuture());
 }
 
+TEST(GrpcServerTest, AsksClientsToConnectElsewhereAndLetsTheirCallsGoOn) {
+  FakeInference service;
+  ASSERT_OK_AND_ASSIGN(auto server, StartServer(service, "127.0.0.1:0"));
+  const std::string address = Address(server->port());
+  const auto channel = MakeChannel(address);
+  grpc::ClientContext context;
+  auto reader = v1::Inference::NewStub(channel)->Generate(&context, {});
+  ASSERT_TRUE(service.started.WaitForNotificationWithTimeout(kPatience));
+
+  server->StopListening();
+  FakeInference other;
+  absl::StatusOr<std::unique_ptr<GrpcServer>> successor = absl::UnavailableError("not started");
+  const SteadyTime deadline = SteadyTime::Now() + kPatience;
+  while (!successor.ok() && SteadyTime::Now() < deadline) successor = StartServer(other, address);
+  ASSERT_OK(successor);
+  // A call may cross the server's request on the wire.
+  absl::Status status;
+  do {
+    status = FromGrpc(CallListModels(channel));
+  } while (absl::IsCancelled(status));
+  EXPECT_OK(status);
+  EXPECT_FALSE(service.cancelled.HasBeenNotified());
+  server->Shutdown(SteadyTime::Now());
+  EXPECT_TRUE(service.cancelled.HasBeenNotified());
+  EXPECT_FALSE(reader->Finish().ok());
+}
+
 TEST(MakeChannelTest, ReconnectsToAServerThatCameBack) {
   FakeInference service;
   ASSERT_OK_AND_ASSIGN(auto server, StartServer(service, "127.0.0.1:0"));

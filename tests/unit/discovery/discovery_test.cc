@@ -106,6 +106,19 @@ TEST_F(DiscoveryTest, AnAddressThatDnsNoLongerNamesStaysForTheLinger) {
   EXPECT_THAT(Now(), ElementsAre("10.0.0.1:7", "10.0.0.2:7"));
 }
 
+TEST_F(DiscoveryTest, TheLingerBeginsWhenDnsAnswersWithoutTheAddress) {
+  options_.workers = {"dns:///d.svc.:7"};
+  options_.linger = absl::Seconds(2);
+  dns_.SetAddresses("d.svc", {"10.0.0.1"});
+  ASSERT_OK(Start());
+  Await({"10.0.0.1:7"});
+  dns_.Set(FakeDns::Mode::kFails);
+  absl::SleepFor(options_.linger + absl::Milliseconds(100));
+  dns_.SetAddresses("d.svc", {"10.0.0.2"});  // a short answer after a long outage
+  dns_.Set(FakeDns::Mode::kAnswers);
+  EXPECT_THAT(Await({"10.0.0.1:7", "10.0.0.2:7"}), ElementsAre("10.0.0.1:7", "10.0.0.2:7"));
+}
+
 TEST_F(DiscoveryTest, WithoutAnAnswerTheListStays) {
   options_.workers = {"dns:///d.svc.:7"};
   dns_.SetAddresses("d.svc", {"10.0.0.1"});

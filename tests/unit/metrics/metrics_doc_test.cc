@@ -43,6 +43,7 @@ std::vector<MetricFamily> RouterFamilies() {
   metrics.AttemptEnded("m", Cause::kFinished);
   metrics.Resumed("m", Cause::kPreempted, absl::Seconds(1));
   metrics.TokenDisagreement("m");
+  metrics.SetMaxRequests(1);
   metrics.SetRunningRequests(1);
   metrics.SetWorkers({{"ready", 1}});
   metrics.SetReadyPairs(1);
@@ -54,6 +55,7 @@ std::vector<MetricFamily> WorkerFamilies() {
   WorkerMetrics metrics(registry, "m", "both");
   Attempt attempt;
   metrics.AttemptEnded(attempt, Cause::kFinished);
+  metrics.HandedOver(attempt, {.transfer = {}, .exposed = {}, .bytes = 0, .transport = "ucx:tcp"});
   attempt.is_probe = true;
   metrics.AttemptEnded(attempt, Cause::kFinished);
   return registry.Collect();

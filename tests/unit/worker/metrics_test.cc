@@ -54,9 +54,9 @@ TEST_F(WorkerMetricsTest, CountsWhatHappensToAnAttempt) {
   EXPECT_EQ(page.Sum("baton_worker_prompt_tokens_cached_total"), 5);
   EXPECT_EQ(page.Sum("baton_worker_prompt_tokens_received_total"), 6);
   EXPECT_EQ(page.Sum("baton_worker_output_tokens_sampled_total"), 1);
-  EXPECT_EQ(page.Sum("baton_worker_kv_transfer_seconds_sum"), 7);
-  EXPECT_EQ(page.Sum("baton_worker_kv_transfer_exposed_seconds_sum"), 8);
-  EXPECT_EQ(page.Sum("baton_worker_kv_transfer_bytes_total"), 9);
+  EXPECT_EQ(page.Sum("baton_worker_kv_transfer_seconds_sum", {{"transport", "inproc"}}), 7);
+  EXPECT_EQ(page.Sum("baton_worker_kv_transfer_exposed_seconds_sum", {{"transport", "inproc"}}), 8);
+  EXPECT_EQ(page.Sum("baton_worker_kv_transfer_bytes_total", {{"transport", "inproc"}}), 9);
   EXPECT_EQ(page.Sum("baton_worker_kv_transfer_failures_total"), 1);
   EXPECT_EQ(page.Sum("baton_worker_attempts_total", {{"outcome", "finished"}, {"model", "m"}, {"role", "both"}}), 1);
   EXPECT_EQ(page.Sum("baton_worker_probes_total"), 0);

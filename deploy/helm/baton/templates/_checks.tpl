@@ -65,9 +65,10 @@
   "listen" "" "metrics-listen" "" "workers" "" "worker-id" "" "router-id" "" "role" ""
   "handoff-listen" "" "handoff-advertise" "" "handoff-host" "" "config" "" "pages" "KVMEMORY"
   "secret-file" "secret" "model" "model" "model-name" "model.name" "quantize" "model.quantize" "kv-dtype" "model.kvDtype"
-  "device" "DEVICE" "threads" "THREADS" "kv-memory" "KVMEMORY" "max-sequences" "SEQUENCES" "drain-timeout" "DRAIN"
+  "device" "DEVICE" "threads" "THREADS" "kv-memory" "KVMEMORY" "max-sequences" "SEQUENCES" "drain-timeout" "DRAIN" "drain-delay" "DELAY"
   "log" "logLevel" "log.level" "logLevel" "log.format" "" -}}
-{{- $values := dict "DEVICE" "device" "THREADS" "threads" "KVMEMORY" "kvMemory" "SEQUENCES" "maxSequences" "DRAIN" "drainSeconds" -}}
+{{- $values := dict "DEVICE" "device" "THREADS" "threads" "KVMEMORY" "kvMemory" "SEQUENCES" "maxSequences" "DRAIN" "drainSeconds"
+  "DELAY" "drainDelaySeconds" -}}
 {{- $given := keys .values.options -}}
 {{- range .values.extraArgs -}}
 {{- if hasPrefix "--" . -}}{{- $given = append $given (trimPrefix "--" . | splitList "=" | first) -}}{{- end -}}

@@ -9,7 +9,9 @@
   "metrics-listen" (include "baton.listen" (dict "root" .root "port" $facts.metrics))
   "drain-timeout" (printf "%ds" (int $own.drainSeconds))
   "log" (dict "level" $values.logLevel "format" "json") -}}
-{{- if ne .component "router" -}}
+{{- if eq .component "router" -}}
+{{- $_ := set $config "drain-delay" (printf "%ds" (int $own.drainDelaySeconds)) -}}
+{{- else -}}
 {{- $config = merge $config (dict
   "model" (include "baton.modelPath" .root)
   "device" $own.device

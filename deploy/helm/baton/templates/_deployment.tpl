@@ -6,7 +6,7 @@
 {{- $own := index $values .component -}}
 {{- $facts := include "baton.facts" .component | fromYaml -}}
 {{- $isRouter := eq .component "router" -}}
-{{- $preStop := ternary (int $own.preStopSeconds) 0 $isRouter -}}
+{{- $delay := ternary (int $own.drainDelaySeconds) 0 $isRouter -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -36,7 +36,7 @@ spec:
         {{- with $own.podAnnotations }}{{ toYaml . | nindent 8 }}{{ end }}
     spec:
       {{- include "baton.podSecurity" $root | nindent 6 }}
-      terminationGracePeriodSeconds: {{ add $preStop (int $own.drainSeconds) 15 }}
+      terminationGracePeriodSeconds: {{ add $delay (int $own.drainSeconds) 15 }}
       {{- with $own.priorityClassName }}
       priorityClassName: {{ . }}
       {{- end }}
@@ -80,10 +80,6 @@ spec:
             - {name: handoff, containerPort: {{ . }}}
             {{- end }}
           {{- include "baton.probes" (dict "facts" $facts "own" $own "isRouter" $isRouter) | nindent 10 }}
-          {{- if gt $preStop 0 }}
-          lifecycle:
-            preStop: {{- include "baton.preStop" (dict "root" $root "seconds" $preStop) | nindent 14 }}
-          {{- end }}
           resources: {{- include "baton.resources" $own | nindent 12 }}
           securityContext: {{- include "baton.containerSecurity" $root | nindent 12 }}
           volumeMounts:
@@ -131,15 +127,6 @@ livenessProbe:
   periodSeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6
-{{- end }}
-
-{{/* Kubernetes 1.29 knows no sleep, and the image has no shell: there, the client waits for a router that does not exist. */}}
-{{- define "baton.preStop" -}}
-{{- if semverCompare ">=1.30.0-0" .root.Capabilities.KubeVersion.Version -}}
-sleep: {seconds: {{ .seconds }}}
-{{- else -}}
-exec: {command: [baton, status, --target, "127.0.0.1:1", --wait, {{ .seconds }}s]}
-{{- end -}}
 {{- end }}
 
 {{- define "baton.resources" -}}
