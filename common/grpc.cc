@@ -26,6 +26,7 @@ constexpr size_t kMaxStatusMessageBytes = 2048;
 constexpr absl::Duration kMinPeerTimeout = absl::Seconds(3);
 // Servers accept pings this close together. The shortest keepalive below is twenty times longer.
 constexpr int kMinPingIntervalMs = 100;
+constexpr absl::Duration kCancelInterval = absl::Milliseconds(50);
 
 // gRPC tells us what went wrong by status; its own log is for debugging.
 void ForwardGrpcLog(gpr_log_func_args* args) {
@@ -148,8 +149,11 @@ void GrpcServer::Shutdown(SteadyTime deadline) {
   if (server_ == nullptr || shut_down_) return;
   StopListening();
   shut_down_ = true;
-  if (!calls_ended_.WaitForNotificationWithTimeout(deadline - SteadyTime::Now())) {
+  absl::Duration patience = deadline - SteadyTime::Now();
+  while (!calls_ended_.WaitForNotificationWithTimeout(patience)) {
+    // More than once: a call may come before gRPC's shutdown has begun.
     grpc_server_cancel_all_calls(server_->c_server());
+    patience = kCancelInterval;
   }
   stopping_.join();
 }

@@ -27,6 +27,9 @@ def enter():
         skip("the pods need root, for namespaces and a bridge")
     if shutil.which("ip") is None:
         skip("ip is missing: install the package iproute2")
+    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+        if not any(line.split()[4] == "/" for line in mounts):
+            skip("the root folder is no mount point, as in a chroot")
     memory.remove_stale_groups()
     parent = os.getpid()
     try:

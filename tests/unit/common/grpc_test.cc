@@ -46,7 +46,7 @@ class FakeInference : public v1::Inference::CallbackService {
      public:
       explicit Reactor(FakeInference& owner) : owner_(owner) {}
       void OnCancel() override {
-        owner_.cancelled.Notify();
+        if (!owner_.is_cancelled.exchange(true)) owner_.cancelled.Notify();
         Finish(grpc::Status::CANCELLED);
       }
       void OnDone() override { delete this; }
@@ -55,12 +55,14 @@ class FakeInference : public v1::Inference::CallbackService {
       FakeInference& owner_;
     };
     auto* reactor = new Reactor(*this);
-    started.Notify();
+    if (!is_started.exchange(true)) started.Notify();
     return reactor;
   }
 
-  absl::Notification started;
-  absl::Notification cancelled;
+  std::atomic<bool> is_started = false;
+  std::atomic<bool> is_cancelled = false;
+  absl::Notification started;    // the first call
+  absl::Notification cancelled;  // the first call
 };
 
 std::string Address(int port) { return Concat("127.0.0.1:", port); }
@@ -245,6 +247,32 @@ TEST(GrpcServerTest, CancelsCallsThatOutliveTheDeadlineOfAShutdown) {
   EXPECT_TRUE(service.cancelled.HasBeenNotified());
   EXPECT_FALSE(reader->Finish().ok());
   server->Shutdown(SteadyTime::InfiniteFuture());
+}
+
+TEST(GrpcServerTest, EndsCallsThatComeDuringAShutdown) {
+  for (int run = 0; run < 20; ++run) {
+    FakeInference service;
+    ASSERT_OK_AND_ASSIGN(auto server, StartServer(service, "127.0.0.1:0"));
+    const auto stub = v1::Inference::NewStub(MakeChannel(Address(server->port())));
+    std::atomic<bool> stop = false;
+    std::vector<std::thread> clients;
+    for (int i = 0; i < 4; ++i) {
+      clients.emplace_back([&] {
+        while (!stop) {
+          grpc::ClientContext context;
+          v1::GenerateResponse response;
+          const auto reader = stub->Generate(&context, {});
+          while (reader->Read(&response)) {
+          }
+          EXPECT_FALSE(reader->Finish().ok());
+        }
+      });
+    }
+    EXPECT_TRUE(service.started.WaitForNotificationWithTimeout(kPatience));
+    server->Shutdown(SteadyTime::Now());
+    stop = true;
+    for (std::thread& client : clients) client.join();
+  }
 }
 
 TEST(GrpcServerTest, AsksClientsToConnectElsewhereAndLetsTheirCallsGoOn) {
