@@ -13,9 +13,6 @@
 namespace baton {
 namespace {
 
-constexpr int kMaxMessageBytes = 16 << 20;
-constexpr absl::Duration kPeerTimeout = absl::Seconds(30);
-
 // A request that crosses a draining router's GOAWAY on the wire ends with CANCELLED before its answer begins. Sent
 // again, the request reaches another router.
 constexpr char kServiceConfig[] = R"({"methodConfig": [{
@@ -71,7 +68,7 @@ Client::Client(std::string target, const std::shared_ptr<grpc::Channel>& channel
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(const std::string& target, absl::Duration timeout,
                                                         Interrupt& interrupt) {
-  const std::shared_ptr<grpc::Channel> channel = MakeChannel(target, kMaxMessageBytes, kPeerTimeout, kServiceConfig);
+  const std::shared_ptr<grpc::Channel> channel = MakeChannel(target, {.service_config = kServiceConfig});
   const SteadyTime deadline = SteadyTime::Now() + timeout;
   while (true) {
     const grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);

@@ -158,19 +158,18 @@ void GrpcServer::Shutdown(SteadyTime deadline) {
   stopping_.join();
 }
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, int max_message_bytes,
-                                           absl::Duration peer_timeout, const char* service_config) {
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const ChannelOptions& options) {
   InitGrpcOnce();
   grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(max_message_bytes);
-  arguments.SetMaxSendMessageSize(max_message_bytes);
+  arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
+  arguments.SetMaxSendMessageSize(options.max_message_bytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);  // also the least time for a connection attempt
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000);  // the default of 30 s keeps dead addresses
-  for (const auto& [name, value] : KeepaliveArguments(peer_timeout)) arguments.SetInt(name, value);
+  for (const auto& [name, value] : KeepaliveArguments(options.peer_timeout)) arguments.SetInt(name, value);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  if (service_config != nullptr) arguments.SetServiceConfigJSON(service_config);
+  if (options.service_config != nullptr) arguments.SetServiceConfigJSON(options.service_config);
   return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
 }
 

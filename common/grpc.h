@@ -74,11 +74,16 @@ class GrpcServer {
   absl::Notification calls_ended_;  // by `stopping_`
 };
 
-// A channel to one of our servers, connected on first use. Reconnects back off up to a second, and ask DNS anew. While
-// a call runs, keepalive finds a silent server after about `peer_timeout` (at least 3 s) and is gentle enough not to
-// draw GOAWAY. Proxy variables of the environment are ignored. `service_config` is gRPC's JSON; null: none.
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, int max_message_bytes = 16 << 20,
-                                           absl::Duration peer_timeout = absl::Seconds(30),
-                                           const char* service_config = nullptr);
+struct ChannelOptions {
+  int max_message_bytes = 16 << 20;
+  // While a call runs, keepalive finds a silent server after about this long (at least 3 s). Gentle enough not to draw
+  // GOAWAY.
+  absl::Duration peer_timeout = absl::Seconds(30);
+  const char* service_config = nullptr;  // gRPC's JSON; null: none
+};
+
+// A channel to one of our servers, connected on first use. Reconnects back off up to a second, and ask DNS anew. Proxy
+// variables of the environment are ignored.
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target, const ChannelOptions& options = {});
 
 }  // namespace baton

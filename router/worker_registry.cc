@@ -29,7 +29,7 @@ constexpr absl::Duration kAssetsTimeout = absl::Minutes(1);
 
 struct WorkerRegistry::Link {
   Link(const std::string& address, absl::Duration peer_timeout)
-      : channel(MakeChannel(address, kWorkerMessageBytes, peer_timeout)),
+      : channel(MakeChannel(address, {.max_message_bytes = kWorkerMessageBytes, .peer_timeout = peer_timeout})),
         control(v1::WorkerControl::NewStub(channel)) {}
 
   const std::shared_ptr<grpc::Channel> channel;

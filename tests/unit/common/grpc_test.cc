@@ -391,7 +391,8 @@ TEST(KeepaliveTest, BothSidesNoticeThatTheOtherWentSilent) {
   FakeInference service;
   ASSERT_OK_AND_ASSIGN(auto server, StartServer(service, "127.0.0.1:0"));
   StallingProxy proxy(server->port());
-  const auto channel = MakeChannel(Address(proxy.port()), 1 << 20, absl::Seconds(3));
+  const auto channel =
+      MakeChannel(Address(proxy.port()), {.max_message_bytes = 1 << 20, .peer_timeout = absl::Seconds(3)});
   grpc::ClientContext context;
   auto reader = v1::Inference::NewStub(channel)->Generate(&context, {});
   ASSERT_TRUE(service.started.WaitForNotificationWithTimeout(kPatience));
