@@ -6,6 +6,7 @@
 #include "common/address.h"
 #include "common/metrics.h"
 #include "common/status_macros.h"
+#include "router/discovery/dns_lookup.h"
 
 namespace baton::router {
 
@@ -79,6 +80,7 @@ absl::Status CheckOptions(const RouterOptions& options) {
       return absl::InvalidArgumentError(absl::StrCat("workers: ", entry, " is listed twice"));
     }
   }
+  BATON_RETURN_IF_ERROR(OfOption("dns-servers", CheckDnsOptions(discovery.dns)));
   BATON_RETURN_IF_ERROR(OfOption("listen", ParseHostPort(options.listen)).status());
   if (!options.metrics_listen.empty()) {
     BATON_RETURN_IF_ERROR(OfOption("metrics-listen", ParseHostPort(options.metrics_listen)).status());

@@ -44,8 +44,8 @@ struct PlacementResult {
   enum class Kind {
     kPlaced,
     kOnlyAvoided,  // every ready pair has a worker to avoid
-    kNoneReady,    // a live pair of workers exists, but no pair is ready
-    kNoneLive,     // no live pair of workers with the model's numerics id exists
+    kNoneReady,    // a live pair of workers exists, but no pair is ready; or a worker leaves, so a successor may come
+    kNoneLive,     // neither, for the model's numerics id
   };
   Kind kind = Kind::kNoneLive;
   Placement placement;  // kPlaced

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/base/call_once.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/grpc.h"
@@ -27,14 +28,31 @@ constexpr absl::Duration kAssetsTimeout = absl::Minutes(1);
 
 }  // namespace
 
-struct WorkerRegistry::Link {
-  Link(const std::string& address, absl::Duration peer_timeout)
-      : channel(MakeChannel(address, {.max_message_bytes = kWorkerMessageBytes, .peer_timeout = peer_timeout})),
-        control(v1::WorkerControl::NewStub(channel)) {}
+// Thread-safe. The first caller of channel() or control() makes both, so that the registry's lock does not cover this.
+class WorkerRegistry::Link {
+ public:
+  Link(std::string address, absl::Duration peer_timeout) : address_(std::move(address)), peer_timeout_(peer_timeout) {}
 
-  const std::shared_ptr<grpc::Channel> channel;
-  const std::unique_ptr<v1::WorkerControl::Stub> control;
-  const std::shared_ptr<CallGroup> calls = std::make_shared<CallGroup>();  // of control
+  const std::shared_ptr<grpc::Channel>& channel() const {
+    absl::call_once(made_, [this] {
+      channel_ = MakeChannel(address_, {.max_message_bytes = kWorkerMessageBytes, .peer_timeout = peer_timeout_});
+      control_ = v1::WorkerControl::NewStub(channel_);
+    });
+    return channel_;
+  }
+  v1::WorkerControl::Stub& control() const {
+    channel();
+    return *control_;
+  }
+  const std::shared_ptr<CallGroup>& calls() const { return calls_; }  // of control
+
+ private:
+  const std::string address_;
+  const absl::Duration peer_timeout_;
+  const std::shared_ptr<CallGroup> calls_ = std::make_shared<CallGroup>();
+  mutable absl::once_flag made_;
+  mutable std::shared_ptr<grpc::Channel> channel_;
+  mutable std::unique_ptr<v1::WorkerControl::Stub> control_;
 };
 
 struct WorkerRegistry::Fetch {
@@ -78,9 +96,9 @@ void WorkerRegistry::Shutdown(SteadyTime deadline) {
     links = closing_;
     for (const auto& [_, link] : links_) links.push_back(link);
   }
-  for (const auto& link : links) link->calls->CancelAll();
+  for (const auto& link : links) link->calls()->CancelAll();
   for (const WorkerRef& worker : workers) worker.connection->calls()->CancelAll();
-  for (const auto& link : links) link->calls->WaitEmpty(deadline);
+  for (const auto& link : links) link->calls()->WaitEmpty(deadline);
   for (const WorkerRef& worker : workers) worker.connection->calls()->WaitEmpty(deadline);
 }
 
@@ -108,11 +126,11 @@ void WorkerRegistry::Update(Change change) {
     for (const auto& [worker, address] : effects.joined) {
       links_.emplace(worker, std::make_shared<const Link>(address, options_.peer_timeout));
     }
-    std::erase_if(closing_, [](const auto& link) { return link->calls->empty(); });
+    std::erase_if(closing_, [](const auto& link) { return link->calls()->empty(); });
     for (const size_t worker : effects.forgotten) closing.push_back(std::move(links_.extract(worker).mapped()));
     closing_.insert(closing_.end(), closing.begin(), closing.end());
   }
-  for (const auto& link : closing) link->calls->CancelAll();
+  for (const auto& link : closing) link->calls()->CancelAll();
   Run(std::move(effects));
   if (options_.on_change) options_.on_change(*this);
   MutexLock lock(mutex_);
@@ -144,11 +162,11 @@ void WorkerRegistry::Connect(size_t worker) {
   request.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
   request.set_heartbeat_interval_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.heartbeat_interval)));
   WatchCall::Start(
-      {link->calls}, std::move(request),
+      {link->calls()}, std::move(request),
       [&](auto* context, const auto* message, auto* reactor) {
-        link->control->async()->WatchStatus(context, message, reactor);
+        link->control().async()->WatchStatus(context, message, reactor);
       },
-      [weak = weak_from_this(), worker, channel = link->channel](v1::WorkerStatus status) {
+      [weak = weak_from_this(), worker, channel = link->channel()](v1::WorkerStatus status) {
         const auto self = weak.lock();
         if (self == nullptr) return;
         const absl::Duration ahead = absl::FromUnixNanos(status.sent_unix_nanos()) - absl::Now();
@@ -172,9 +190,9 @@ void WorkerRegistry::WatchPages(const WorkerTable::WatchPages& watch) {
   request.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
   request.set_interval_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(kPagesInterval)));
   PagesCall::Start(
-      {link->calls}, std::move(request),
+      {link->calls()}, std::move(request),
       [&](auto* context, const auto* message, auto* reactor) {
-        link->control->async()->WatchPages(context, message, reactor);
+        link->control().async()->WatchPages(context, message, reactor);
       },
       [weak = weak_from_this(), watch](const v1::PageNews& news) {
         const auto self = weak.lock();
@@ -201,9 +219,9 @@ void WorkerRegistry::FetchAssets(size_t worker, const std::string& fingerprint) 
   // Only the call's reactions use `fetch`, and reactions run one at a time.
   const auto fetch = std::make_shared<Fetch>();
   AssetsCall::Start(
-      {link->calls, kAssetsTimeout}, std::move(request),
+      {link->calls(), kAssetsTimeout}, std::move(request),
       [&](auto* context, const auto* message, auto* reactor) {
-        link->control->async()->GetModelAssets(context, message, reactor);
+        link->control().async()->GetModelAssets(context, message, reactor);
       },
       [fetch](v1::ModelAssetPiece piece) {
         fetch->bytes += piece.data().size() + piece.name().size();

@@ -59,7 +59,7 @@ class WorkerRegistry : public Placer, public std::enable_shared_from_this<Worker
   void Describe(v1::ListModelsResponse& response) const;
 
  private:
-  struct Link;   // to one listed address
+  class Link;    // to one listed address
   struct Fetch;  // of one model's assets
 
   void Tick();

@@ -109,8 +109,8 @@ class WorkerTable {
   Effects Advance(SteadyTime now);
 
   PlacementResult Place(SteadyTime now, const PlacementQuery& query);
-  // An empty name stands for the only model. NOT_FOUND names those there are; UNAVAILABLE when none is known yet or no
-  // worker of it is live.
+  // An empty name stands for the only model. NOT_FOUND names the known models; UNAVAILABLE when none is known yet or no
+  // worker of the model is live. A model whose workers all leave is found: its requests may wait for successors.
   absl::StatusOr<ServedModel> FindModel(const std::string& name) const;
 
   // Every worker heard of, lost ones too.

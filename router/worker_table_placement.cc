@@ -187,6 +187,13 @@ PlacementResult WorkerTable::WhyNotPlaced(const Candidates& candidates, const Pl
             absl::StrCat("no pair of workers is ready for model ", query.model, ": ", PairName(pair), " is ",
                          status.state, status.detail.empty() ? "" : absl::StrCat(" (", status.detail, ")"))};
   }
+  for (const auto& [_, worker] : workers_) {
+    if (!worker.leaving() || !Matches(worker, query)) continue;
+    return {PlacementResult::Kind::kNoneReady,
+            {},
+            absl::StrCat("no pair of workers is ready for model ", query.model, ": ", worker.id, " is ",
+                         StateName(worker))};
+  }
   return {PlacementResult::Kind::kNoneLive,
           {},
           absl::StrCat("no live pair of workers for ", query.total_tokens, " tokens of model ", query.model,

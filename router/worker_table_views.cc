@@ -13,7 +13,8 @@ namespace baton::router {
 
 // ------------------------------------------------------------------------------------------------------------ models
 
-// Returns the assets of a usable pair, or if no pair is usable, of any. Requests stay with pairs of equal assets.
+// Returns the assets of a usable pair; if no pair is usable, of any pair; without a pair, of a worker that leaves.
+// Requests stay with pairs of equal assets.
 std::shared_ptr<const ModelAssets> WorkerTable::AssetsOf(const std::string& model) const {
   std::shared_ptr<const ModelAssets> found;
   for (const Pair& pair : pairs_.pairs()) {
@@ -24,10 +25,16 @@ std::shared_ptr<const ModelAssets> WorkerTable::AssetsOf(const std::string& mode
     if (Usable(pair)) return assets->second.loaded;
     if (found == nullptr) found = assets->second.loaded;
   }
+  for (const auto& [_, worker] : workers_) {
+    if (found != nullptr || !worker.leaving() || worker.status.model().name() != model) continue;
+    const auto assets = assets_.find(worker.status.model().assets_fingerprint());
+    if (assets != assets_.end()) found = assets->second.loaded;
+  }
   return found;
 }
 
 // Returns the limits over all pairs that the live workers could form. Placement asks for the pair of a long sequence.
+// A worker that leaves counts: a request waits for that worker's successor.
 ModelLimits WorkerTable::LimitsOf(const ServedModel& model) const {
   const bool follows_pages = options_.placement.policy == PlacementPolicy::kPrefix;
   ModelLimits limits;
@@ -40,7 +47,7 @@ ModelLimits WorkerTable::LimitsOf(const ServedModel& model) const {
   std::map<std::string_view, Largest> by_numerics_id;
   for (const auto& [_, worker] : workers_) {
     const v1::ServedModel& served = worker.status.model();
-    if (!worker.live() || worker.leaving() || served.name() != model.name) continue;
+    if (!worker.live() || served.name() != model.name) continue;
     if (served.assets_fingerprint() != model.assets->fingerprint) continue;
     limits.vocab_size = served.vocab_size();
     // Takes the page size of a serving worker; without any, of a live worker.
@@ -90,6 +97,11 @@ absl::StatusOr<ServedModel> WorkerTable::FindModel(const std::string& name) cons
   for (const Pair& pair : pairs_.pairs()) {
     if (pair.state == PairSet::State::kMismatch) continue;
     if (const std::string& served = workers_.at(pair.decode).status.model().name(); !names.contains(served))
+      names.insert(served);
+  }
+  // The pairs of workers that leave are forgotten.
+  for (const auto& [_, worker] : workers_) {
+    if (const std::string& served = worker.status.model().name(); worker.leaving() && !served.empty())
       names.insert(served);
   }
   const bool is_known = past_models_.contains(name) || std::ranges::any_of(workers_, [&](const auto& entry) {

@@ -162,12 +162,15 @@ absl::StatusOr<std::unique_ptr<ares_channeldata, decltype(&ares_destroy)>> MakeC
   std::unique_ptr<ares_channeldata, decltype(&ares_destroy)> owned(channel, ares_destroy);
   if (options.servers.empty()) return owned;
   if (int code = ares_set_servers_ports_csv(channel, options.servers.c_str()); code != ARES_SUCCESS) {
-    return absl::UnavailableError(Concat("DNS servers ", options.servers, ": ", ares_strerror(code)));
+    return absl::InvalidArgumentError(
+        Concat(options.servers, ": ", ares_strerror(code), "; expected IP addresses, each with or without :port"));
   }
   return owned;
 }
 
 }  // namespace
+
+absl::Status CheckDnsOptions(const DnsOptions& options) { return MakeChannel(options).status(); }
 
 // The channel is made anew each time: a change of /etc/resolv.conf counts at once.
 std::vector<DnsAnswer> LookUp(std::span<const WorkerSource> sources, const DnsOptions& options, const EventFd& stop) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/event_fd.h"
@@ -21,6 +22,9 @@ struct DnsOptions {
 // The "address:port" of each worker, in order. NOT_FOUND: DNS says that the name has no such record. UNAVAILABLE: no
 // server gave an answer in time, or `stop` was signalled.
 using DnsAnswer = absl::StatusOr<std::vector<std::string>>;
+
+// INVALID_ARGUMENT if `servers` names no servers. Asks nobody.
+absl::Status CheckDnsOptions(const DnsOptions& options);
 
 // Looks up all `sources`, none of which is an address, side by side. Blocks up to the timeout. Thread-safe.
 std::vector<DnsAnswer> LookUp(std::span<const WorkerSource> sources, const DnsOptions& options, const EventFd& stop);

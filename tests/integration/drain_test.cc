@@ -69,6 +69,24 @@ TEST(DrainTest, WorkersFinishWhatRunsAndOthersTakeWhatIsNew) {
   EXPECT_OK(cluster->WaitIdle());
 }
 
+TEST(DrainTest, ARequestWaitsForTheSuccessorOfTheOnlyDecodeWorker) {
+  ASSERT_OK_AND_ASSIGN(const auto cluster,
+                       Cluster::Start({.workers = {Prefill("p0"), Decode("d0")},
+                                       .router_flags = {"--peer-timeout=1m", "--placement-wait=1m"}}));
+  cluster->Drain("d0");
+  EXPECT_OK(cluster->WaitFor("d0 leaves", [](const v1::GetStatusResponse& status) {
+    return std::ranges::none_of(status.workers(), [](const v1::WorkerInfo& worker) {
+      return worker.worker_id() == "d0" && worker.state() == "serving";
+    });
+  }));
+  BackgroundLoad load(cluster->client(), LongRequests(2, 4));
+  ASSERT_OK(cluster->Restart("d0"));
+  const std::vector<Reply> replies = load.Replies();
+  ExpectAllSucceeded(replies);
+  for (const Reply& reply : replies) EXPECT_EQ(reply.finish.attempts_size(), 1);
+  EXPECT_OK(cluster->WaitIdle());
+}
+
 // Running sequences move to the other decode worker with their output, and no token is computed again.
 TEST(DrainTest, RunningSequencesMoveToAnotherDecodeWorker) {
   ASSERT_OK_AND_ASSIGN(const auto cluster,

@@ -92,7 +92,8 @@ TEST_F(DnsLookupTest, ASignalEndsTheWait) {
 TEST_F(DnsLookupTest, AWrongServerIsNamed) {
   const WorkerSource source = ParseWorkerSource("dns:///a:1").value();
   EXPECT_TRUE(testing::Fails(LookUp({&source, 1}, {.servers = "nowhere"}, stop_).front().status(),
-                             absl::StatusCode::kUnavailable, "DNS servers nowhere"));
+                             absl::StatusCode::kInvalidArgument, "nowhere"));
+  EXPECT_OK(CheckDnsOptions({.servers = "127.0.0.1,127.0.0.2:53,[::1]:53"}));
 }
 
 }  // namespace

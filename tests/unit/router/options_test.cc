@@ -32,6 +32,9 @@ TEST(RouterOptionsTest, RefusesWhatDoesNotFitTogetherByName) {
   EXPECT_TRUE(Fails(Parse({"--workers", "a:1,a:1"}, twice), absl::StatusCode::kInvalidArgument, "a:1 is listed twice"));
   RouterOptions address;
   EXPECT_TRUE(Fails(Parse({"--workers", "nowhere"}, address), absl::StatusCode::kInvalidArgument, "workers: "));
+  RouterOptions dns;
+  EXPECT_TRUE(Fails(Parse({"--workers", "a:1", "--dns-servers", "nowhere"}, dns), absl::StatusCode::kInvalidArgument,
+                    "dns-servers: nowhere"));
   RouterOptions listen;
   EXPECT_TRUE(Fails(Parse({"--workers", "a:1", "--listen", "nowhere"}, listen), absl::StatusCode::kInvalidArgument,
                     "listen: "));

@@ -66,7 +66,7 @@ TEST_F(MembersTest, AWorkerThatIsNotListedGetsNoRequestAndKeepsItsOwn) {
   EXPECT_THAT(effects.lost, IsEmpty());
   EXPECT_THAT(effects.forgotten, IsEmpty());
   EXPECT_EQ(StateOf(1), "draining");
-  EXPECT_EQ(Place().kind, PlacementResult::Kind::kNoneLive);
+  EXPECT_EQ(Place().kind, PlacementResult::Kind::kNoneReady);
   EXPECT_EQ(table_.ready_pairs(), 0u);
 }
 

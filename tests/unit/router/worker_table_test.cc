@@ -113,8 +113,30 @@ TEST_F(WorkerTableTest, ADrainingWorkerGetsNothingNew) {
   draining.set_state(v1::WORKER_STATE_DRAINING);
   Hear(1, draining);
   EXPECT_EQ(StateOf(1), "draining");
-  EXPECT_EQ(Place().kind, PlacementResult::Kind::kNoneLive);
+  EXPECT_NE(Place().kind, PlacementResult::Kind::kPlaced);
   EXPECT_FALSE(table_.ready());
+}
+
+TEST_F(WorkerTableTest, ARequestWaitsForTheSuccessorOfAWorkerThatDrains) {
+  BringUpPair();
+  const uint32_t limit = table_.FindModel("m")->limits.max_sequence_tokens;
+  v1::WorkerStatus draining = StatusOf("d1", v1::WORKER_ROLE_DECODE);
+  draining.set_state(v1::WORKER_STATE_DRAINING);
+  Hear(1, draining);
+  Advance();
+  ASSERT_OK_AND_ASSIGN(const ServedModel model, table_.FindModel("m"));
+  EXPECT_NE(model.assets, nullptr);
+  EXPECT_EQ(model.limits.max_sequence_tokens, limit) << "prompts are still checked";
+  const PlacementResult waiting = Place();
+  EXPECT_EQ(waiting.kind, PlacementResult::Kind::kNoneReady);
+  EXPECT_THAT(waiting.detail, ::testing::HasSubstr("d1 is draining"));
+  EXPECT_EQ(Place({}, "n2").kind, PlacementResult::Kind::kNoneLive) << "the successor has other numerics";
+
+  Hear(2, StatusOf("d2", v1::WORKER_ROLE_DECODE));
+  EXPECT_EQ(ProbeAll(absl::OkStatus()), 1);
+  EXPECT_EQ(Place().kind, PlacementResult::Kind::kPlaced);
+  Advance(2 * kPeerTimeout);
+  EXPECT_EQ(Place().kind, PlacementResult::Kind::kNoneLive) << "d1 has gone, and everybody else is lost";
 }
 
 TEST_F(WorkerTableTest, AssetsThatCannotBeHadAreTriedAgain) {
