@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -19,7 +20,8 @@ namespace {
 
 class Call;
 
-// Holds the calls in flight and the outcomes of the calls that ended. Thread-safe.
+// Holds the calls in flight and the outcomes of the calls that ended. Waits are bounded: each call has a deadline.
+// Thread-safe.
 class Calls {
  public:
   // Returns false when `limit` calls are in flight already.
@@ -30,25 +32,31 @@ class Calls {
     return true;
   }
 
-  void End(const std::shared_ptr<Call>& call, RequestOutcome outcome) {
+  // Without an outcome, the call is not measured.
+  void End(const std::shared_ptr<Call>& call, std::optional<RequestOutcome> outcome) {
     MutexLock lock(mutex_);
     running_.erase(call);
-    outcomes_.push_back(std::move(outcome));
-    if (running_.empty()) idle_.NotifyAll();
+    if (outcome) outcomes_.push_back(*std::move(outcome));
+    ended_.NotifyAll();
   }
 
   void CancelAll();
 
+  // Waits until fewer than `limit` calls are in flight.
+  void WaitForLessThan(int limit) {
+    MutexLock lock(mutex_);
+    while (running_.size() >= static_cast<size_t>(limit)) ended_.Wait(mutex_);
+  }
+
   std::vector<RequestOutcome> WaitForAll() {
     MutexLock lock(mutex_);
-    // The wait is bounded: each call has a deadline.
-    while (!running_.empty()) idle_.Wait(mutex_);
+    while (!running_.empty()) ended_.Wait(mutex_);
     return std::move(outcomes_);
   }
 
  private:
   Mutex mutex_;
-  CondVar idle_;
+  CondVar ended_;
   absl::flat_hash_set<std::shared_ptr<Call>> running_ ABSL_GUARDED_BY(mutex_);
   std::vector<RequestOutcome> outcomes_ ABSL_GUARDED_BY(mutex_);
 };
@@ -56,8 +64,8 @@ class Calls {
 // One request. `calls` holds it until its stream has ended.
 class Call final : public grpc::ClientReadReactor<v1::GenerateResponse>, public std::enable_shared_from_this<Call> {
  public:
-  Call(v1::GenerateRequest request, SteadyTime arrival, absl::Duration timeout, Calls& calls)
-      : request_(std::move(request)), arrival_(arrival), timeout_(timeout), calls_(calls) {
+  Call(v1::GenerateRequest request, SteadyTime arrival, absl::Duration timeout, bool measured, Calls& calls)
+      : request_(std::move(request)), arrival_(arrival), timeout_(timeout), measured_(measured), calls_(calls) {
     context_.set_deadline(GrpcDeadline(arrival + timeout - SteadyTime::Now()));
   }
 
@@ -89,13 +97,14 @@ class Call final : public grpc::ClientReadReactor<v1::GenerateResponse>, public 
     }
     outcome_.total = SteadyTime::Now() - arrival_;
     const std::shared_ptr<Call> self = shared_from_this();  // End() drops the reference that `calls` holds
-    calls_.End(self, std::move(outcome_));
+    calls_.End(self, measured_ ? std::optional(std::move(outcome_)) : std::nullopt);
   }
 
  private:
   const v1::GenerateRequest request_;
   const SteadyTime arrival_;
   const absl::Duration timeout_;
+  const bool measured_;
   Calls& calls_;
   grpc::ClientContext context_;
   v1::GenerateResponse response_;
@@ -132,22 +141,27 @@ LoadResult GenerateLoad(Client& client, const Workload& workload, const LoadOpti
   LoadResult result;
   const Interrupt::Scope scope(interrupt, [&calls] { calls.CancelAll(); });
   const std::vector<absl::Duration> arrivals = Arrivals(workload);
+  const bool closed = options.concurrency > 0;
   const SteadyTime start = SteadyTime::Now();
+  SteadyTime measured_start = start;
   for (size_t i = 0; i < arrivals.size(); ++i) {
     v1::GenerateRequest request = MakeRequest(workload, static_cast<int>(i));
-    const SteadyTime arrival = start + arrivals[i];
+    if (closed) calls.WaitForLessThan(options.concurrency);
+    const SteadyTime arrival = closed ? SteadyTime::Now() : start + arrivals[i];
     if (!SleepUntil(arrival, interrupt)) break;
-    const auto call = std::make_shared<Call>(std::move(request), arrival, options.request_timeout, calls);
-    if (calls.TryAdd(call, options.max_in_flight)) {
+    const bool measured = i >= static_cast<size_t>(options.warmup);
+    if (i == static_cast<size_t>(options.warmup)) measured_start = arrival;
+    const auto call = std::make_shared<Call>(std::move(request), arrival, options.request_timeout, measured, calls);
+    if (calls.TryAdd(call, closed ? options.concurrency : options.max_in_flight)) {
       call->Start(client.inference());
-    } else {
+    } else if (measured) {
       ++result.not_sent;
     }
   }
   // The interrupt's own cancellation may have missed a call that started at the same time.
   if (interrupt.triggered()) calls.CancelAll();
   result.outcomes = calls.WaitForAll();
-  result.duration = SteadyTime::Now() - start;
+  result.duration = SteadyTime::Now() - measured_start;
   return result;
 }
 

@@ -7,6 +7,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "common/status_macros.h"
 #include "common/strings.h"
 #include "engine/formats/file.h"
@@ -15,6 +18,7 @@ namespace baton {
 namespace {
 
 constexpr int kBlockTokens = 512;
+constexpr absl::string_view kAzureHeader = "TIMESTAMP,ContextTokens,GeneratedTokens";
 constexpr size_t kMaxTraceBytes = size_t{1} << 30;
 constexpr int64_t kMaxTokens = 1 << 28;
 constexpr int64_t kMaxMilliseconds = int64_t{365} * 24 * 3600 * 1000;
@@ -23,12 +27,45 @@ int Scaled(int64_t tokens, double scale) {
   return std::max(1, static_cast<int>(std::lround(static_cast<double>(tokens) * scale)));
 }
 
+absl::string_view Stripped(std::string_view line) {
+  return absl::StripAsciiWhitespace(absl::string_view(line.data(), line.size()));
+}
+
 class TraceParser {
  public:
   TraceParser(std::string_view origin, const TraceOptions& options) : origin_(origin), options_(options) {}
 
   absl::StatusOr<TraceRequest> Parse(std::string_view line, int number) {
     number_ = number;
+    return is_azure_ ? ParseAzure(line) : ParseMooncake(line);
+  }
+  // Returns whether the first line is a header.
+  bool TakeHeader(std::string_view line) { return is_azure_ = Stripped(line) == kAzureHeader; }
+
+ private:
+  absl::StatusOr<TraceRequest> ParseAzure(std::string_view line) const {
+    const std::vector<std::string> fields = absl::StrSplit(Stripped(line), ',');
+    if (fields.size() != 3) return Expected("three fields, separated by commas");
+    absl::Time time;
+    std::string error;
+    if (!absl::ParseTime("%Y-%m-%d %H:%M:%E*S", fields[0], &time, &error)) {
+      return Expected("TIMESTAMP, such as 2023-11-16 18:15:46.68");
+    }
+    int64_t input = 0;
+    int64_t output = 0;
+    if (!absl::SimpleAtoi(fields[1], &input) || input < 1 || input > kMaxTokens) {
+      return Expected(Concat("ContextTokens, a whole number from 1 to ", kMaxTokens));
+    }
+    if (!absl::SimpleAtoi(fields[2], &output) || output < 1 || output > kMaxTokens) {
+      return Expected(Concat("GeneratedTokens, a whole number from 1 to ", kMaxTokens));
+    }
+    return TraceRequest{.arrival = (time - absl::UnixEpoch()) / options_.speed,
+                        .input_tokens = Scaled(input, options_.length_scale),
+                        .output_tokens = Scaled(output, options_.length_scale),
+                        .blocks = {}};
+  }
+
+  absl::StatusOr<TraceRequest> ParseMooncake(std::string_view line) const {
     const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object()) return Expected("a line of JSON, an object");
     int64_t milliseconds = 0;
@@ -53,7 +90,6 @@ class TraceParser {
     return request;
   }
 
- private:
   absl::Status Expected(std::string_view what) const {
     return absl::InvalidArgumentError(Concat(origin_, ":", number_, ": expected ", what));
   }
@@ -69,6 +105,7 @@ class TraceParser {
   const std::string origin_;
   const TraceOptions options_;
   int number_ = 0;
+  bool is_azure_ = false;
 };
 
 }  // namespace
@@ -82,7 +119,7 @@ absl::StatusOr<Trace> ParseTrace(std::string_view text, std::string_view origin,
     const size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    ++number;
+    if (++number == 1 && parser.TakeHeader(line)) continue;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     BATON_ASSIGN_OR_RETURN(trace.requests.emplace_back(), parser.Parse(line, number));
   }
@@ -92,6 +129,21 @@ absl::StatusOr<Trace> ParseTrace(std::string_view text, std::string_view origin,
   const absl::Duration first = trace.requests.front().arrival;
   for (TraceRequest& request : trace.requests) request.arrival -= first;
   return trace;
+}
+
+int FitTrace(Trace& trace, TooLong treatment, int max_tokens) {
+  const auto is_too_long = [max_tokens](const TraceRequest& request) {
+    return int64_t{request.input_tokens} + request.output_tokens > max_tokens;
+  };
+  const auto found = static_cast<int>(std::ranges::count_if(trace.requests, is_too_long));
+  if (treatment == TooLong::kDrop) std::erase_if(trace.requests, is_too_long);
+  if (treatment == TooLong::kCut) {
+    for (TraceRequest& request : trace.requests) {
+      request.output_tokens = std::min(request.output_tokens, std::max(max_tokens - 1, 1));
+      request.input_tokens = std::min(request.input_tokens, std::max(max_tokens - request.output_tokens, 1));
+    }
+  }
+  return found;
 }
 
 absl::StatusOr<Trace> ReadTrace(const std::filesystem::path& path, const TraceOptions& options) {

@@ -13,17 +13,16 @@ namespace {
 // Draws uniformly from [0, 1), with the upper 53 bits.
 double Uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
 
-std::vector<absl::Duration> PoissonArrivals(const Workload& workload) {
-  std::mt19937_64 random(workload.seed);
-  std::vector<absl::Duration> arrivals;
-  arrivals.reserve(workload.requests);
-  double seconds = 0;
-  for (int i = 0; i < workload.requests; ++i) {
-    // The gaps of a Poisson process are exponential.
-    seconds += -std::log1p(-Uniform(random)) / workload.rate;
-    arrivals.push_back(absl::Seconds(seconds));
+// Draws a gap with the mean 1.
+double DrawGap(const Workload& workload, std::mt19937_64& random) {
+  switch (workload.arrivals) {
+    case ArrivalProcess::kPoisson: return -std::log1p(-Uniform(random));  // the gaps are exponential
+    case ArrivalProcess::kGamma:
+      return std::gamma_distribution<double>(workload.burstiness, 1 / workload.burstiness)(random);
+    case ArrivalProcess::kConstant:
+    case ArrivalProcess::kTrace: break;
   }
-  return arrivals;
+  return 1;
 }
 
 // Appends `count` random token ids, a function of the workload's seed and `number`.
@@ -43,9 +42,18 @@ void AddTokens(const Workload& workload, uint64_t number, int count, google::pro
 }  // namespace
 
 std::vector<absl::Duration> Arrivals(const Workload& workload) {
-  if (!workload.trace.has_value()) return PoissonArrivals(workload);
   std::vector<absl::Duration> arrivals;
-  for (const TraceRequest& request : workload.trace->requests) arrivals.push_back(request.arrival);
+  arrivals.reserve(workload.requests);
+  if (workload.arrivals == ArrivalProcess::kTrace) {
+    for (const TraceRequest& request : workload.trace->requests) arrivals.push_back(request.arrival);
+    return arrivals;
+  }
+  std::mt19937_64 random(workload.seed);
+  double seconds = 0;
+  for (int i = 0; i < workload.requests; ++i) {
+    seconds += DrawGap(workload, random) / workload.rate;
+    arrivals.push_back(absl::Seconds(seconds));
+  }
   return arrivals;
 }
 
@@ -62,6 +70,7 @@ v1::GenerateRequest MakeRequest(const Workload& workload, int index) {
       const int left = recorded.input_tokens - ids.size();
       AddTokens(workload, block, std::min(left, workload.trace->block_tokens), ids);
     }
+    if (recorded.blocks.empty()) AddTokens(workload, static_cast<uint64_t>(index), recorded.input_tokens, ids);
   } else {
     AddTokens(workload, static_cast<uint64_t>(index), workload.prompt_tokens, ids);
   }

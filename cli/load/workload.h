@@ -13,19 +13,28 @@
 
 namespace baton {
 
+enum class ArrivalProcess {
+  kPoisson,
+  kGamma,     // gaps of a gamma distribution
+  kConstant,  // equal gaps
+  kTrace,     // as recorded
+};
+
 struct Workload {
   std::string model;
-  double rate = 4;  // requests per second
+  ArrivalProcess arrivals = ArrivalProcess::kPoisson;
+  double rate = 4;        // requests per second
+  double burstiness = 1;  // the shape of kGamma: 1 is kPoisson, less comes in bursts, more is more even
   int requests = 100;
   int prompt_tokens = 128;
   int output_tokens = 64;
   uint64_t seed = 0;
   uint32_t vocab_size = 0;
-  std::optional<Trace> trace;  // replaces rate, prompt_tokens and output_tokens
+  std::optional<Trace> trace;  // replaces prompt_tokens and output_tokens
   std::string cache_salt;      // of all requests; empty: none
 };
 
-// Returns the arrival times from the start, ascending: the trace's, or a Poisson process of `rate`.
+// Returns the arrival times from the start, ascending. kTrace needs a trace.
 std::vector<absl::Duration> Arrivals(const Workload& workload);
 
 // Returns the request that arrives as number `index`: a prompt of random token ids, and an answer that ends at its

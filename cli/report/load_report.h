@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/load/load_generator.h"
+#include "cli/load/slo.h"
 
 namespace baton {
 
@@ -30,6 +32,17 @@ struct LoadErrors {
   std::string first_reason;  // of the first failure that has a reason
 };
 
+// How many requests met their objectives. A request that failed or was not sent met none; an answer of one token has no
+// TPOT, and meets that objective.
+struct SloReport {
+  Slo slo;
+  size_t requests = 0;  // measured, those not sent included
+  size_t ttft_met = 0;
+  size_t tpot_met = 0;
+  size_t met = 0;      // both
+  double goodput = 0;  // requests per second that met both
+};
+
 // Latencies are in seconds, of the requests that ended OK.
 struct LoadReport {
   size_t completed = 0;
@@ -45,12 +58,13 @@ struct LoadReport {
   // before counts as n gaps of g / n. The first message has no gap.
   LatencySummary itl;
   LatencySummary end_to_end;
+  std::optional<SloReport> slo;  // if asked for
 };
 
-LoadReport MakeReport(const LoadResult& result);
+LoadReport MakeReport(const LoadResult& result, const std::optional<Slo>& slo = std::nullopt);
 
 // A latency without a measurement is "-" in the table and null in JSON.
-std::string ToTable(const Workload& workload, const LoadReport& report);
+std::string ToTable(const Workload& workload, const LoadOptions& options, const LoadReport& report);
 // Returns one line without its newline. Times are in seconds.
 std::string ToJson(const std::string& target, const Workload& workload, const LoadReport& report);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -18,6 +19,7 @@
 #include "fake_router.h"
 #include "tests/files.h"
 #include "tests/status_matchers.h"
+#include "tests/temp_folder.h"
 
 namespace baton {
 namespace {
@@ -72,6 +74,27 @@ TEST(PoissonArrivals, AscendWithTheAskedRateAndRepeatWithTheirSeed) {
   EXPECT_NE(arrivals, Arrivals(workload));
 }
 
+TEST(Arrivals, ComeAsTheProcessSays) {
+  Workload workload = SmallWorkload();
+  workload.requests = 20000;
+  const auto variation = [&] {  // the squared coefficient of variation of the gaps
+    const std::vector<absl::Duration> arrivals = Arrivals(workload);
+    EXPECT_TRUE(std::is_sorted(arrivals.begin(), arrivals.end()));
+    EXPECT_THAT(absl::ToDoubleSeconds(arrivals.back()) / workload.requests, DoubleNear(1 / workload.rate, 2e-4));
+    double squares = 0;
+    for (size_t i = 1; i < arrivals.size(); ++i) {
+      squares += std::pow(absl::ToDoubleSeconds(arrivals[i] - arrivals[i - 1]) * workload.rate - 1, 2);
+    }
+    return squares / static_cast<double>(arrivals.size() - 1);
+  };
+  EXPECT_NEAR(variation(), 1, 0.1);
+  workload.arrivals = ArrivalProcess::kConstant;
+  EXPECT_NEAR(variation(), 0, 1e-6);
+  workload.arrivals = ArrivalProcess::kGamma;
+  workload.burstiness = 0.25;
+  EXPECT_NEAR(variation(), 4, 0.5);
+}
+
 TEST(MakeRequest, DrawsDifferentPromptsAwayFromTheEndsOfTheVocabulary) {
   const Workload workload = SmallWorkload();
   const v1::GenerateRequest request = MakeRequest(workload, 3);
@@ -96,6 +119,7 @@ TEST(Trace, GivesArrivalsLengthsAndCommonBeginnings) {
                        ParseTrace(kTraceLines, "t", {.max_requests = 2, .length_scale = 1.0 / 8, .speed = 2}));
   Workload workload = SmallWorkload();
   workload.trace = trace;
+  workload.arrivals = ArrivalProcess::kTrace;
   EXPECT_EQ(Arrivals(workload), (std::vector<absl::Duration>{absl::ZeroDuration(), absl::Seconds(2)}));
   const v1::GenerateRequest first = MakeRequest(workload, 0);
   const v1::GenerateRequest second = MakeRequest(workload, 1);
@@ -117,6 +141,62 @@ TEST(Trace, RecordedConversationsAreReadWhole) {
   ASSERT_OK_AND_ASSIGN(const Trace trace, ReadTrace(*path, {.max_requests = 1'000'000}));
   EXPECT_EQ(trace.requests.size(), 12031u);
   EXPECT_GT(trace.requests.back().arrival, absl::Minutes(50));
+}
+
+TEST(Trace, AzuresFormHasPromptsOfTheirOwn) {
+  constexpr char kCsv[] =
+      "TIMESTAMP,ContextTokens,GeneratedTokens\r\n"
+      "2023-11-16 18:15:50.9951690,396,109\r\n"
+      "2023-11-16 18:15:46.6805900,374,44\r\n";
+  ASSERT_OK_AND_ASSIGN(const Trace trace, ParseTrace(kCsv, "t", {}));
+  Workload workload = SmallWorkload();
+  workload.trace = trace;
+  workload.arrivals = ArrivalProcess::kTrace;
+  EXPECT_EQ(Arrivals(workload), (std::vector<absl::Duration>{absl::ZeroDuration(), absl::Microseconds(4314579)}));
+  const v1::GenerateRequest first = MakeRequest(workload, 0);
+  const v1::GenerateRequest second = MakeRequest(workload, 1);
+  EXPECT_EQ(first.token_ids().ids_size(), 374);
+  EXPECT_EQ(second.sampling().max_tokens(), 109u);
+  EXPECT_NE(first.token_ids().ids(0), second.token_ids().ids(0));
+
+  const auto fails = [](const std::string& line, const std::string& message) {
+    return Fails(ParseTrace(absl::StrCat("TIMESTAMP,ContextTokens,GeneratedTokens\n", line), "t", {}),
+                 absl::StatusCode::kInvalidArgument, message);
+  };
+  EXPECT_TRUE(fails("2023-11-16 18:15:46.68,1", "t:2: expected three fields"));
+  EXPECT_TRUE(fails("yesterday,1,1", "t:2: expected TIMESTAMP"));
+  EXPECT_TRUE(fails("2023-11-16 18:15:46.68,0,1", "t:2: expected ContextTokens"));
+  EXPECT_TRUE(fails("2023-11-16 18:15:46.68,1,x", "t:2: expected GeneratedTokens"));
+}
+
+TEST(Trace, RequestsThatDoNotFitAreSentCutOrDropped) {
+  const Trace recorded = {.block_tokens = 512,
+                          .requests = {{.arrival = {}, .input_tokens = 60, .output_tokens = 40, .blocks = {}},
+                                       {.arrival = {}, .input_tokens = 90, .output_tokens = 40, .blocks = {}},
+                                       {.arrival = {}, .input_tokens = 5, .output_tokens = 400, .blocks = {}}}};
+  const auto lengths = [&](TooLong treatment) {
+    Trace trace = recorded;
+    EXPECT_EQ(FitTrace(trace, treatment, 100), 2);
+    std::vector<std::pair<int, int>> lengths;
+    for (const TraceRequest& request : trace.requests)
+      lengths.emplace_back(request.input_tokens, request.output_tokens);
+    return lengths;
+  };
+  using Lengths = std::vector<std::pair<int, int>>;
+  EXPECT_EQ(lengths(TooLong::kSend), (Lengths{{60, 40}, {90, 40}, {5, 400}}));
+  EXPECT_EQ(lengths(TooLong::kCut), (Lengths{{60, 40}, {60, 40}, {1, 99}}));
+  EXPECT_EQ(lengths(TooLong::kDrop), (Lengths{{60, 40}}));
+}
+
+TEST(Slo, IsParsedOrRefused) {
+  ASSERT_OK_AND_ASSIGN(const Slo both, ParseSlo("tpot=22ms,ttft=1.3s"));
+  EXPECT_EQ(both.ttft, absl::Milliseconds(1300));
+  EXPECT_EQ(both.tpot, absl::Milliseconds(22));
+  ASSERT_OK_AND_ASSIGN(const Slo one, ParseSlo("ttft=1s"));
+  EXPECT_EQ(one.tpot, absl::InfiniteDuration());
+  for (const char* const text : {"", "ttft", "ttft=0s", "tpot=-1s", "ttft=fast", "itl=1s", "ttft=1s,ttft=2s"}) {
+    EXPECT_TRUE(Fails(ParseSlo(text), absl::StatusCode::kInvalidArgument, "expected times such as")) << text;
+  }
 }
 
 TEST(Trace, BadLinesAreRefusedByNumberAndField) {
@@ -165,7 +245,7 @@ TEST(MakeReport, MeasuresTokensNotMessagesAndCountsErrorsByStatus) {
   EXPECT_EQ(report.errors.at("RESOURCE_EXHAUSTED").count, 3);
   EXPECT_EQ(report.errors.at("RESOURCE_EXHAUSTED").first_reason, "too many requests");
   EXPECT_EQ(report.errors.at("NOT_SENT").count, 3);
-  EXPECT_THAT(ToTable({}, report), HasSubstr("RESOURCE_EXHAUSTED: 3, the first: too many requests\n"));
+  EXPECT_THAT(ToTable({}, {}, report), HasSubstr("RESOURCE_EXHAUSTED: 3, the first: too many requests\n"));
   EXPECT_DOUBLE_EQ(report.ttft.p50, 0.010);
   EXPECT_DOUBLE_EQ(report.tpot.p50, 0.010);
   EXPECT_EQ(report.itl.count, 5);
@@ -173,6 +253,38 @@ TEST(MakeReport, MeasuresTokensNotMessagesAndCountsErrorsByStatus) {
   EXPECT_DOUBLE_EQ(report.itl.max, 0.020);
   EXPECT_DOUBLE_EQ(report.end_to_end.p50, 0.090);
   EXPECT_DOUBLE_EQ(report.output_tokens_per_second, 3.5);
+}
+
+TEST(MakeReport, CountsTheRequestsThatMetBothObjectives) {
+  const auto answer = [](int first_ms, int last_ms) {
+    return RequestOutcome{.code = grpc::StatusCode::OK,
+                          .reason = "",
+                          .arrivals = {{.at = absl::Milliseconds(first_ms), .tokens = 1},
+                                       {.at = absl::Milliseconds(last_ms), .tokens = 10}},
+                          .total = absl::Milliseconds(last_ms)};
+  };
+  LoadResult result;
+  result.duration = absl::Seconds(2);
+  result.outcomes = {answer(100, 200), answer(100, 201), answer(101, 110), answer(300, 900)};
+  result.outcomes.push_back({.code = grpc::StatusCode::RESOURCE_EXHAUSTED, .reason = "", .arrivals = {}, .total = {}});
+  // An answer of one token has no TPOT.
+  result.outcomes.push_back({.code = grpc::StatusCode::OK,
+                             .reason = "",
+                             .arrivals = {{.at = absl::Milliseconds(100), .tokens = 1}},
+                             .total = absl::Milliseconds(101)});
+  result.not_sent = 2;
+
+  const LoadReport report = MakeReport(result, Slo{.ttft = absl::Milliseconds(100), .tpot = absl::Milliseconds(10)});
+
+  ASSERT_TRUE(report.slo.has_value());
+  EXPECT_EQ(report.slo->requests, 8u);
+  EXPECT_EQ(report.slo->ttft_met, 3u);
+  EXPECT_EQ(report.slo->tpot_met, 3u);
+  EXPECT_EQ(report.slo->met, 2u);
+  EXPECT_DOUBLE_EQ(report.slo->goodput, 1);
+  EXPECT_THAT(ToTable({}, {}, report), HasSubstr("TTFT within 100ms: 37.5 %; TPOT within 10ms: 37.5 %; all: 25.0 % of "
+                                                 "8 requests, goodput 1.00 requests/s\n"));
+  EXPECT_FALSE(MakeReport(result).slo.has_value());
 }
 
 class LoadTest : public ::testing::Test {
@@ -233,6 +345,27 @@ TEST_F(LoadTest, CountsArrivalsBeyondTheLimitInsteadOfQueueingThem) {
   EXPECT_EQ(result.outcomes[0].reason, "not done within --timeout 500ms");
 }
 
+TEST_F(LoadTest, AClosedLoopKeepsAsManyRequestsUnanswered) {
+  std::atomic<int> running = 0;
+  std::atomic<int> most = 0;
+  router_.on_generate = [&](auto& context, const auto& request, auto& writer) {
+    for (int now = ++running, old = most; now > old && !most.compare_exchange_weak(old, now);) {
+    }
+    absl::SleepFor(absl::Milliseconds(2));
+    --running;
+    return EchoAnswer(context, request, writer);
+  };
+  Workload workload = SmallWorkload();
+  workload.rate = 1e-3;  // does not count
+
+  const LoadResult result = Run(workload, {.concurrency = 3, .warmup = 10});
+
+  EXPECT_EQ(router_.requests().size(), 40u);
+  EXPECT_EQ(result.outcomes.size(), 30u) << "the first are not measured";
+  EXPECT_EQ(result.not_sent, 0);
+  EXPECT_EQ(most, 3);
+}
+
 TEST_F(LoadTest, AnInterruptSendsNothingMoreAndCancelsWhatRuns) {
   router_.on_generate = [this](grpc::ServerContext& context, const auto&, auto&) {
     interrupt_.Trigger();
@@ -264,6 +397,33 @@ TEST_F(LoadTest, TheBenchCommandFindsTheModelAndReportsAsJson) {
   EXPECT_EQ(json["model"], "demo");
   EXPECT_EQ(json["itl_seconds"]["count"], 30);
   EXPECT_EQ(router_.requests().at(0).model(), "demo");
+}
+
+TEST_F(LoadTest, TheBenchCommandReportsObjectivesAndRefusesWhatMakesNoSense) {
+  router_.models.add_models()->set_name("demo");
+  router_.models.mutable_models(0)->set_max_context_tokens(100);
+  const testing::TempFolder folder;
+  folder.Write("t.csv",
+               "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+               "2023-11-16 18:15:46,90,4\n2023-11-16 18:15:47,400,4\n");
+  const std::string trace = folder.path() / "t.csv";
+  const auto run = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"bench", "serve", "--target", router_.target()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return testing::RunCli(arguments);
+  };
+  const auto cut = run({"--trace", trace, "--rate", "1000", "--too-long", "cut", "--slo", "ttft=1h", "--json"});
+  ASSERT_EQ(cut.code, 0) << cut.err;
+  EXPECT_EQ(cut.err, "1 of 2 requests are longer than the model's 100 tokens: cut (--too-long)\n");
+  const auto json = nlohmann::json::parse(cut.out);
+  EXPECT_EQ(json["slo"]["attained"], 1);
+  EXPECT_TRUE(json["slo"]["tpot_seconds"].is_null());
+  EXPECT_EQ(router_.requests().back().token_ids().ids_size(), 96);
+
+  EXPECT_THAT(run({"--trace", trace, "--too-long", "drop", "--warmup", "1"}).err, HasSubstr("--warmup 1 leaves none"));
+  EXPECT_THAT(run({"--arrivals", "trace"}).err, HasSubstr("--arrivals trace needs --trace"));
+  EXPECT_THAT(run({"--slo", "fast"}).err, HasSubstr("--slo: \"fast\", expected times such as ttft=1.3s,tpot=22ms"));
+  EXPECT_EQ(run({"--concurrency", "2", "--rate", "3"}).code, 2);
 }
 
 TEST_F(LoadTest, TheBenchCommandsRunsShareNoPrefixesUnlessTold) {
