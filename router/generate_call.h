@@ -33,6 +33,7 @@ struct ServiceContext {
   Tracer* tracer = nullptr;
   RetryPolicy retry;
   absl::Duration default_deadline = absl::Minutes(10);
+  Objectives objectives = {};  // of requests without objectives of their own
 };
 
 class GenerateCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>,

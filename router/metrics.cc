@@ -5,6 +5,8 @@
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
 
+#include <utility>
+
 #include "common/metrics_buckets.h"
 
 namespace baton::router {
@@ -47,6 +49,11 @@ struct RouterMetrics::Families {
                       "A request's arrival to the start of its last attempt before the first token")),
         requests(Count(r, "baton_requests_total",
                        "Requests that ended, by outcome: stop, length, or the name of a status code")),
+        slo_requests(Count(r, "baton_slo_requests_total",
+                           "Requests with objectives that finished or failed. A request that its client cancelled does "
+                           "not count")),
+        slo_attained(Count(r, "baton_slo_attained_total",
+                           "Requests that met an objective. Label slo: ttft, tpot, or all for both")),
         prompt_tokens(Count(r, "baton_prompt_tokens_total", "Prompt tokens of requests that finished")),
         generated_tokens(Count(r, "baton_generated_tokens_total", "Output tokens of requests that finished")),
         placements(Count(r, "baton_placements_total",
@@ -76,6 +83,8 @@ struct RouterMetrics::Families {
   Family<Histogram>& duration;
   Family<Histogram>& queue;
   Family<Counter>& requests;
+  Family<Counter>& slo_requests;
+  Family<Counter>& slo_attained;
   Family<Counter>& prompt_tokens;
   Family<Counter>& generated_tokens;
   Family<Counter>& placements;
@@ -154,6 +163,15 @@ void RouterMetrics::Finished(const std::string& model, const v1::Usage& usage, c
 void RouterMetrics::RequestEnded(const std::string& model, std::string_view outcome, absl::Duration total) {
   families_->requests.Add({{"model", model}, {"outcome", std::string(outcome)}}).Increment();
   if (!model.empty()) Of(model).duration.Observe(absl::ToDoubleSeconds(total));
+}
+
+void RouterMetrics::ObjectivesKnown(const std::string& model, bool ttft_met, bool tpot_met) {
+  families_->slo_requests.Add({{"model", model}}).Increment();
+  const std::pair<const char*, bool> objectives[] = {
+      {"ttft", ttft_met}, {"tpot", tpot_met}, {"all", ttft_met && tpot_met}};
+  for (const auto& [slo, met] : objectives) {
+    families_->slo_attained.Add({{"model", model}, {"slo", slo}}).Increment(met ? 1 : 0);
+  }
 }
 
 void RouterMetrics::Placed(const std::string& model, bool local, uint32_t cached_tokens) {

@@ -32,6 +32,8 @@ class RouterMetrics {
   // Call once per request. `outcome`: stop, length, or the name of a status code. For a request refused before its
   // model is known, `model` is empty and no duration is counted.
   void RequestEnded(const std::string& model, std::string_view outcome, absl::Duration total);
+  // Call once per request with objectives that finished or failed. A request without one of the two meets that one.
+  void ObjectivesKnown(const std::string& model, bool ttft_met, bool tpot_met);
   // `local`: the decode worker computes the prompt. `cached_tokens`: the worker's estimated cached tokens of the
   // prompt.
   void Placed(const std::string& model, bool local, uint32_t cached_tokens);

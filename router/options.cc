@@ -38,6 +38,17 @@ void DescribeOptions(OptionSet& set, RouterOptions& options) {
           "most uncached tokens of a prompt that a decode worker of role both computes while prefill workers are ready",
           0);
 
+  set.Add(
+      "ttft-slo", &options.ttft_slo,
+      "objective for the time to first token of requests without an objective of their own, which placement aims at; "
+      "0: none",
+      absl::ZeroDuration(), absl::Hours(1));
+  set.Add("tpot-slo", &options.tpot_slo,
+          "objective for the time per output token of such requests; workers cut prompts into chunks that leave "
+          "sequences that "
+          "time; 0: none",
+          absl::ZeroDuration(), absl::Hours(1));
+
   set.Add("max-requests", &options.max_requests, "requests in flight; more get RESOURCE_EXHAUSTED", 1, 1 << 20);
   set.Add("max-attempts", &options.max_attempts,
           "failed attempts of one request before it fails (preemptions not counted)", 1, 1000);

@@ -2,6 +2,7 @@
 #include "router/placement.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 #include <vector>
 
@@ -19,6 +20,21 @@ constexpr double kNoPagesSeconds = 5;
 // Reserve and Commit travel between the workers: of no weight but against a prompt that is mostly cached, which is
 // soonest computed where it is decoded. Real differences between paths are smaller than the noise.
 constexpr double kHandoffSeconds = 0.002;
+
+// The price of a missed objective. More than any queue in which the objective could still be met.
+constexpr double kMissSeconds = 5;
+// How uncertain the estimates are, as a share of the objective: half of the requests whose estimate is the objective
+// miss the objective.
+constexpr double kTtftSpread = 0.2;
+constexpr double kTpotSpread = 0.05;
+
+// A pause in a stream is worse than the same wait before the first token.
+constexpr double kDelayWeight = 3;
+
+// The share of an objective that a worker's steps take (worker/schedule.cc), and the least share of a worker's time
+// that prompts get beside sequences with an objective.
+constexpr double kUsableShare = 0.9;
+constexpr double kLeastPromptShare = 0.02;
 
 // A handoff of fewer bytes says nothing of the path's bandwidth.
 constexpr uint64_t kMeasurableBytes = 64 << 10;
@@ -46,6 +62,45 @@ double DecodeSeconds(const WorkerView& decode, const PlacementNeed& need, const 
   if (decode.running_sequences >= decode.max_sequences) seconds += kNoBatchSlotSeconds;
   if (decode.pages_free < PagesToStart(decode, need.prompt_tokens)) seconds += kNoPagesSeconds;
   return seconds;
+}
+
+// The odds that a time with this estimate misses the objective.
+double OddsOfMiss(double seconds, double objective, double spread) {
+  return objective > 0 ? 1 / (1 + std::exp((1 - seconds / objective) / spread)) : 0;
+}
+
+StepWork RunningWork(const WorkerView& worker) {
+  StepWork work;
+  work.decode_rows = worker.running_sequences;
+  work.attended = static_cast<double>(worker.running_tokens + worker.running_sequences);
+  return work;
+}
+
+// Returns the share of its time that a worker computes prompts beside the sequences that decode there.
+double PromptShare(const WorkerView& worker, const PlacementNeed& need) {
+  if (need.tpot_slo <= 0 || worker.running_sequences == 0 || !worker.cost.known()) return 1;
+  const double step = kUsableShare * need.tpot_slo;
+  return std::clamp(1 - worker.cost.Seconds(RunningWork(worker)) / step, kLeastPromptShare, 1.0);
+}
+
+// Returns the delay of all sequences that decode where `tokens` of a prompt are computed, together.
+double DelayOfOthers(const WorkerView& worker, const PlacementNeed& need, uint64_t tokens,
+                     const AssumedSpeed& assumed) {
+  // Chunks leave the sequences their time, if there is any to leave.
+  if (need.tpot_slo > 0 && worker.cost.known() && PromptShare(worker, need) > kLeastPromptShare) return 0;
+  const double each = worker.cost.prompt_token > 0 ? worker.cost.prompt_token * static_cast<double>(tokens)
+                                                   : ComputeSeconds(tokens, worker, assumed);
+  return kDelayWeight * worker.running_sequences * each;
+}
+
+// Returns how many objectives for the time per token a further sequence makes miss, its own among them.
+double MissedTpots(const WorkerView& decode, const PlacementNeed& need) {
+  if (need.tpot_slo <= 0 || !decode.cost.known()) return 0;
+  StepWork work = RunningWork(decode);
+  const double before = OddsOfMiss(decode.cost.Seconds(work), need.tpot_slo, kTpotSpread);
+  work.AddDecode(static_cast<int>(need.prompt_tokens));
+  const double after = OddsOfMiss(decode.cost.Seconds(work), need.tpot_slo, kTpotSpread);
+  return after + decode.running_sequences * (after - before);
 }
 
 void NoteStep(AssumedSpeed& fastest, const WorkerView& decode) {
@@ -132,11 +187,16 @@ AssumedSpeed FastestOf(std::span<const PairView> pairs) {
   return fastest;
 }
 
-double EstimateSeconds(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed) {
-  const double compute = ComputeSeconds(TokensToCompute(pair.prefill, need), pair.prefill, assumed);
+double CostOf(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed) {
+  const uint64_t tokens = TokensToCompute(pair.prefill, need);
+  const double share = pair.local ? PromptShare(pair.prefill, need) : 1;
+  const double compute = ComputeSeconds(tokens, pair.prefill, assumed) / share;
   const double handoff = pair.local ? 0 : HandoffSeconds(pair, need, compute, assumed);
-  return ComputeSeconds(pair.prefill.waiting_tokens, pair.prefill, assumed) + compute + handoff +
-         DecodeSeconds(pair.decode, need, assumed);
+  const double estimate = ComputeSeconds(pair.prefill.waiting_tokens, pair.prefill, assumed) / share + compute +
+                          handoff + DecodeSeconds(pair.decode, need, assumed);
+  const double delay = pair.local ? DelayOfOthers(pair.prefill, need, tokens, assumed) : 0;
+  const double misses = OddsOfMiss(estimate, need.ttft_slo, kTtftSpread) + MissedTpots(pair.decode, need);
+  return estimate + delay + kMissSeconds * misses;
 }
 
 std::optional<size_t> ChoosePair(const PlacementRules& rules, std::span<const PairView> pairs,
@@ -151,7 +211,7 @@ std::optional<size_t> ChoosePair(const PlacementRules& rules, std::span<const Pa
     const bool too_long = TokensToCompute(pair.prefill, need) > rules.max_local_prefill_tokens;
     if (pair.local && too_long && other_than_local) continue;
     const bool in_turn = rules.policy == PlacementPolicy::kRoundRobin;
-    best.Offer(i, in_turn ? Rank{} : RankOf(EstimateSeconds(pair, need, assumed), pair.decode));
+    best.Offer(i, in_turn ? Rank{} : RankOf(CostOf(pair, need, assumed), pair.decode));
   }
   return best.Take(turn);
 }
@@ -164,7 +224,8 @@ std::optional<size_t> ChooseDecode(const PlacementRules& rules, std::span<const 
   for (size_t i = 0; i < decodes.size(); ++i) {
     if (decodes[i].avoided || need.total_tokens > LargestSequence(decodes[i])) continue;
     const bool in_turn = rules.policy == PlacementPolicy::kRoundRobin;
-    best.Offer(i, in_turn ? Rank{} : RankOf(DecodeSeconds(decodes[i], need, assumed), decodes[i]));
+    const double cost = DecodeSeconds(decodes[i], need, assumed) + kMissSeconds * MissedTpots(decodes[i], need);
+    best.Offer(i, in_turn ? Rank{} : RankOf(cost, decodes[i]));
   }
   return best.Take(turn);
 }

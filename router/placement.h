@@ -7,17 +7,24 @@
 //   + the part of the KV transfer that outlasts the computation, over the measured bandwidth of the path
 //   + the decode worker's step times the share of its batch slots in use, and penalties for no batch slot and no pages
 //
-// The least estimate wins. Equals are told apart by running sequences, then by what the decode worker has cached, then
-// in turn.
+// The cost of a pair is the estimate and what the request does to its own objectives and to the sequences beside:
 //
-// A decode worker that can prefill is a pair with itself, one among others: the estimate decides whether a prompt is
-// computed where it is decoded (conditional disaggregation). Such a prompt slows down what runs there, so that longer
-// prompts go elsewhere whenever another pair takes them.
+//   + the delay of every sequence that decodes where the prompt is computed
+//   + a penalty for each objective that the request, or a sequence at the decode worker, would miss, times the odds
+//
+// The least cost wins. Equals are told apart by running sequences, then by what the decode worker has cached, then in
+// turn.
+//
+// A decode worker that can prefill is a pair with itself, one among others: the cost decides whether a prompt is
+// computed where it is decoded (conditional disaggregation). With an objective for the time per token, the worker cuts
+// the prompt into chunks that delay nobody (worker/schedule.h). Then the prompt takes longer.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
+
+#include "common/step_cost.h"
 
 namespace baton::router {
 
@@ -45,7 +52,9 @@ struct WorkerView {
   uint32_t page_tokens = 1;
   uint32_t kv_token_bytes = 0;
   uint32_t max_context_tokens = 0;
-  uint32_t cached_tokens = 0;  // of the prompt in question, as far as is known
+  uint32_t cached_tokens = 0;   // of the prompt in question, as far as is known
+  uint64_t running_tokens = 0;  // context of the running sequences
+  StepCost cost;
 };
 
 // The figures of recent handoffs between two workers.
@@ -68,6 +77,8 @@ struct PairView {
 struct PlacementNeed {
   uint32_t prompt_tokens = 0;  // to be prefilled: prior output included
   uint32_t total_tokens = 0;   // prompt and max_tokens
+  double ttft_slo = 0;         // seconds that are left; 0: none
+  double tpot_slo = 0;         // seconds; 0: none
 };
 
 // Returns the tokens of the prompt that the worker lacks, and the last token, which is always computed.
@@ -94,7 +105,8 @@ AssumedSpeed FastestOf(std::span<const PairView> pairs);
 // Whether the pair could serve the request when idle, and has no worker to avoid.
 bool IsPossible(const PairView& pair, const PlacementNeed& need);
 
-double EstimateSeconds(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed);
+// The cost of a pair, in seconds.
+double CostOf(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed);
 
 // Index into `pairs` of the best pair that fits and has no worker to avoid. `turn` decides between equals: callers
 // count it up.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "baton/v1/worker.pb.h"
 #include "engine/kv/page_hash.h"
 #include "router/worker_ref.h"
@@ -23,7 +24,7 @@ struct Placement {
   std::string model;
   std::string numerics_id;
   uint32_t cached_tokens = 0;  // estimate of the prompt's tokens that `prefill` has cached
-  std::string estimates;       // if asked for: seconds until each of the best pairs would decode
+  std::string estimates;       // if asked for: the cost of each of the best pairs, in seconds
 };
 
 struct PlacementQuery {
@@ -37,7 +38,9 @@ struct PlacementQuery {
   uint32_t page_tokens = 0;    // page size of `pages`; 0: no pages
   // A decode worker has the KV already: only another decode worker is needed, to which the first hands over.
   bool migrates = false;
-  bool explain = false;  // fill in Placement::estimates
+  absl::Duration ttft_slo = {};  // what is left of the objective; 0: none
+  absl::Duration tpot_slo = {};  // 0: none
+  bool explain = false;          // fill in Placement::estimates
 };
 
 struct PlacementResult {

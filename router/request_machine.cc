@@ -177,6 +177,16 @@ void RequestMachine::Finish(SteadyTime now) {
     timings.set_tpot_seconds(absl::ToDoubleSeconds(last_token_ - *first_token_) / double(output_.size() - 1));
   }
   finish_.set_seed(spec_.sampling.seed());
+  if (const Objectives& objectives = spec_.objectives; objectives.any()) {
+    const auto is_met = [](double seconds, absl::Duration objective) {
+      return objective <= absl::ZeroDuration() || seconds <= absl::ToDoubleSeconds(objective);
+    };
+    v1::SloReport& slo = *finish_.mutable_slo();
+    slo.set_ttft_slo_seconds(absl::ToDoubleSeconds(objectives.ttft));
+    slo.set_tpot_slo_seconds(absl::ToDoubleSeconds(objectives.tpot));
+    slo.set_ttft_met(is_met(timings.ttft_seconds(), objectives.ttft));
+    slo.set_tpot_met(is_met(timings.tpot_seconds(), objectives.tpot));
+  }
   actions_.push_back(action::Finish{std::move(finish_)});
 }
 

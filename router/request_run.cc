@@ -98,6 +98,12 @@ PlacementQuery RequestRun::MakeQuery() {
   query.total_tokens = static_cast<uint32_t>(options_.spec.prompt.size()) + options_.spec.sampling.max_tokens();
   query.pages = PagesOfContext();
   query.page_tokens = options_.page_tokens;
+  const Objectives& objectives = options_.spec.objectives;
+  if (objectives.ttft > absl::ZeroDuration() && machine_.output().empty()) {
+    // At least 1 ms: an objective that is missed already is none, but no longer worth another request's.
+    query.ttft_slo = std::max(objectives.ttft - (SteadyTime::Now() - options_.received), absl::Milliseconds(1));
+  }
+  query.tpot_slo = objectives.tpot;
   query.explain = LogEnabled(LogLevel::kDebug) || (options_.trace != nullptr && options_.trace->sampled());
   return query;
 }
@@ -150,6 +156,7 @@ v1::AttemptHeader RequestRun::MakeHeader(uint32_t attempt, const Placement& plac
   const PageHash root = HashRoot(spec);
   header.set_page_hash_root(root.data(), root.size());
   header.set_is_probe(options_.is_probe);
+  header.set_tpot_slo_seconds(absl::ToDoubleSeconds(spec.objectives.tpot));
   return header;
 }
 
@@ -347,6 +354,7 @@ void RequestRun::Do(action::Finish& finish) {
        {"tpot_seconds", timings.tpot_seconds()},
        {"total_seconds", timings.total_seconds()}});
   if (options_.metrics != nullptr) options_.metrics->Finished(options_.spec.model, usage, timings);
+  NoteObjectives(finish.finish.slo().ttft_met(), finish.finish.slo().tpot_met());
   NoteAnswer(finish.finish);
   finish.finish.set_request_id(options_.id.ToString());
   const std::shared_ptr<ResponseSink> sink = std::move(options_.sink);
@@ -367,9 +375,16 @@ void RequestRun::Do(action::Fail& fail) {
        {"output_tokens", machine_.output().size()},
        {"total_seconds", absl::ToDoubleSeconds(SteadyTime::Now() - options_.received)},
        {"detail", std::string(fail.status.message())}});
+  // A client that leaves says nothing of the service.
+  if (!absl::IsCancelled(fail.status)) NoteObjectives(false, false);
   const std::shared_ptr<ResponseSink> sink = std::move(options_.sink);
   End(outcome, outcome);
   sink->OnFail(fail.status, fail.retry_after);
+}
+
+void RequestRun::NoteObjectives(bool ttft_met, bool tpot_met) {
+  if (options_.metrics == nullptr || !options_.spec.objectives.any()) return;
+  options_.metrics->ObjectivesKnown(options_.spec.model, ttft_met, tpot_met);
 }
 
 // Adds what OpenTelemetry's conventions for generative AI name.

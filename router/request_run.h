@@ -101,6 +101,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   std::vector<PageKey> PagesOfContext();
   absl::Duration TimeLeft() const;
   void ObserveTokens(const v1::Chunk& chunk);
+  void NoteObjectives(bool ttft_met, bool tpot_met);
   void NoteAnswer(const v1::Finish& finish);
   // `error` is empty for an answer.
   void End(std::string_view outcome, std::string_view error);

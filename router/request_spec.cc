@@ -222,6 +222,17 @@ void ResolveSampling(const v1::SamplingParams& p, const ModelAssets& assets, uin
 
 }  // namespace
 
+namespace {
+
+constexpr double kMaxObjectiveSeconds = 3600;
+
+absl::Status CheckObjective(const char* field, double seconds) {
+  if (seconds >= 0 && seconds <= kMaxObjectiveSeconds) return absl::OkStatus();
+  return Invalid(field, absl::StrCat(seconds), absl::StrCat("0 to ", kMaxObjectiveSeconds));
+}
+
+}  // namespace
+
 absl::Status CheckRequest(const v1::GenerateRequest& request) {
   BATON_RETURN_IF_ERROR(CheckUnsupported(request));
   BATON_RETURN_IF_ERROR(CheckInput(request));
@@ -233,20 +244,25 @@ absl::Status CheckRequest(const v1::GenerateRequest& request) {
     return Invalid("cache_salt", absl::StrCat(request.cache_salt().size(), " bytes"),
                    absl::StrCat("at most ", kMaxSaltBytes));
   }
+  BATON_RETURN_IF_ERROR(CheckObjective("ttft_slo_seconds", request.ttft_slo_seconds()));
+  BATON_RETURN_IF_ERROR(CheckObjective("tpot_slo_seconds", request.tpot_slo_seconds()));
   BATON_RETURN_IF_ERROR(CheckNumbers(request.sampling()));
   BATON_RETURN_IF_ERROR(CheckStops(request.sampling()));
   return CheckCounts(request.sampling());
 }
 
 absl::StatusOr<RequestSpec> ResolveRequest(const v1::GenerateRequest& request, const ModelAssets& assets,
-                                           const ModelLimits& limits, uint64_t drawn_seed) {
+                                           const ModelLimits& limits, const RequestDefaults& defaults) {
   BATON_RETURN_IF_ERROR(CheckTokenIds(request, limits.vocab_size));
   RequestSpec spec;
   spec.assets_fingerprint = assets.fingerprint;
   BATON_ASSIGN_OR_RETURN(spec.prompt, PromptTokens(request, assets));
   BATON_RETURN_IF_ERROR(ResolveLength(request, limits, spec));
-  ResolveSampling(request.sampling(), assets, drawn_seed, spec.sampling);
+  ResolveSampling(request.sampling(), assets, defaults.seed, spec.sampling);
   spec.cache_salt = request.cache_salt();
+  spec.objectives = defaults.objectives;
+  if (request.has_ttft_slo_seconds()) spec.objectives.ttft = absl::Seconds(request.ttft_slo_seconds());
+  if (request.has_tpot_slo_seconds()) spec.objectives.tpot = absl::Seconds(request.tpot_slo_seconds());
   spec.stop.assign(request.sampling().stop().begin(), request.sampling().stop().end());
   spec.skip_special_tokens = !request.sampling().has_skip_special_tokens() || request.sampling().skip_special_tokens();
   return spec;

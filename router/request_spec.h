@@ -11,12 +11,20 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "baton/v1/inference.pb.h"
 #include "baton/v1/worker.pb.h"
 #include "engine/types.h"
 #include "text/assets/model_assets.h"
 
 namespace baton::router {
+
+// Times that a request should keep; 0: none.
+struct Objectives {
+  absl::Duration ttft;  // request received to first token sent
+  absl::Duration tpot;  // mean time per output token after the first
+  bool any() const { return ttft > absl::ZeroDuration() || tpot > absl::ZeroDuration(); }
+};
 
 struct RequestSpec {
   std::string model;
@@ -26,6 +34,7 @@ struct RequestSpec {
   std::vector<std::string> stop;
   bool skip_special_tokens = true;
   std::string cache_salt;  // only requests of one salt share KV pages
+  Objectives objectives = {};
 };
 
 struct ModelLimits {
@@ -39,8 +48,14 @@ struct ModelLimits {
 // Checks all fields that can be checked without the model.
 absl::Status CheckRequest(const v1::GenerateRequest& request);
 
-// `request` must pass CheckRequest. A request without a seed gets `drawn_seed`.
+// Values for a request that does not give its own.
+struct RequestDefaults {
+  uint64_t seed = 0;
+  Objectives objectives = {};
+};
+
+// `request` must pass CheckRequest.
 absl::StatusOr<RequestSpec> ResolveRequest(const v1::GenerateRequest& request, const ModelAssets& assets,
-                                           const ModelLimits& limits, uint64_t drawn_seed);
+                                           const ModelLimits& limits, const RequestDefaults& defaults);
 
 }  // namespace baton::router

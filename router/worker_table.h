@@ -125,8 +125,9 @@ class WorkerTable {
   // Sent there by this router and perhaps not yet in the worker's own report.
   struct SentWork {
     SteadyTime at;
-    uint32_t tokens = 0;
+    uint32_t tokens = 0;  // to compute
     uint32_t pages = 0;
+    uint32_t context = 0;  // tokens of a sequence that will decode there
   };
 
   struct Worker {

@@ -19,6 +19,13 @@ constexpr double kWorthwhileSeconds = 0.005;
 
 constexpr size_t kExplainedPairs = 8;
 
+PlacementNeed NeedOf(const PlacementQuery& query) {
+  return {.prompt_tokens = query.prompt_tokens,
+          .total_tokens = query.total_tokens,
+          .ttft_slo = absl::ToDoubleSeconds(query.ttft_slo),
+          .tpot_slo = absl::ToDoubleSeconds(query.tpot_slo)};
+}
+
 }  // namespace
 
 bool WorkerTable::Matches(const Worker& worker, const PlacementQuery& query) const {
@@ -43,9 +50,16 @@ WorkerView WorkerTable::View(const Worker& worker, const PlacementQuery& query) 
   view.page_tokens = std::max(capacity.page_tokens(), 1u);
   view.kv_token_bytes = capacity.kv_token_bytes();
   view.max_context_tokens = worker.status.model().max_context_tokens();
+  view.running_tokens = load.running_tokens();
+  const v1::StepCost& cost = load.step_cost();
+  view.cost = {.step = cost.step_seconds(),
+               .prompt_token = cost.prompt_token_seconds(),
+               .decode_row = cost.decode_row_seconds(),
+               .attended = cost.attended_seconds()};
   uint64_t taken = uint64_t{load.pages_used()} + load.pages_quarantined();
   for (const SentWork& sent : worker.sent) {
     view.waiting_tokens += sent.tokens;
+    view.running_tokens += sent.context;
     taken += sent.pages;
   }
   view.pages_free = view.pages_total - std::min(view.pages_total, taken);
@@ -88,7 +102,7 @@ WorkerTable::Candidates WorkerTable::FindCandidates(SteadyTime now, const Placem
 }
 
 PlacementResult WorkerTable::Place(SteadyTime now, const PlacementQuery& query) {
-  const PlacementNeed need{query.prompt_tokens, query.total_tokens};
+  const PlacementNeed need = NeedOf(query);
   const Candidates candidates = FindCandidates(now, query);
   if (query.migrates) return PlaceMigration(now, candidates, query);
   const std::optional<size_t> chosen = ChoosePair(options_.placement, candidates.pairs, need, turn_++);
@@ -98,20 +112,25 @@ PlacementResult WorkerTable::Place(SteadyTime now, const PlacementQuery& query) 
   const Pair& pair = *pairs_.Find(view.pair);
   pairs_.NoteUse(now, pair.id);
   const uint32_t pages = PagesToStart(view.decode, query.prompt_tokens);
-  workers_.at(pair.prefill).sent.push_back({now, TokensToCompute(view.prefill, need), pair.local() ? pages : 0});
-  if (!pair.local()) workers_.at(pair.decode).sent.push_back({now, 0, pages});
+  const uint32_t tokens = TokensToCompute(view.prefill, need);
+  if (pair.local()) {
+    workers_.at(pair.decode).sent.push_back({now, tokens, pages, query.prompt_tokens});
+  } else {
+    workers_.at(pair.prefill).sent.push_back({.at = now, .tokens = tokens});
+    workers_.at(pair.decode).sent.push_back({.at = now, .pages = pages, .context = query.prompt_tokens});
+  }
   PlacementResult placed{PlacementResult::Kind::kPlaced, MakePlacement(pair.prefill, pair.decode, pair.id), ""};
   placed.placement.cached_tokens = view.prefill.cached_tokens;
   if (query.explain) placed.placement.estimates = Explain(candidates, need);
   return placed;
 }
 
-// Returns the pairs with the least estimates, such as "p0+d1 0.0123, p1+d1 0.0208".
+// Returns the pairs with the least costs in seconds, such as "p0+d1 0.0123, p1+d1 0.0208".
 std::string WorkerTable::Explain(const Candidates& candidates, const PlacementNeed& need) const {
   const AssumedSpeed assumed = FastestOf(candidates.pairs);
   std::vector<std::pair<double, uint64_t>> estimates;  // seconds, pair
   for (const PairView& pair : candidates.pairs) {
-    if (IsPossible(pair, need)) estimates.emplace_back(EstimateSeconds(pair, need, assumed), pair.pair);
+    if (IsPossible(pair, need)) estimates.emplace_back(CostOf(pair, need, assumed), pair.pair);
   }
   const size_t shown = std::min(estimates.size(), kExplainedPairs);
   std::ranges::partial_sort(estimates, estimates.begin() + static_cast<ptrdiff_t>(shown));
@@ -131,7 +150,7 @@ PlacementResult WorkerTable::PlaceMigration(SteadyTime now, const Candidates& ca
     workers.push_back(worker);
     views.push_back(view);
   }
-  const PlacementNeed need{query.prompt_tokens, query.total_tokens};
+  const PlacementNeed need = NeedOf(query);
   const std::optional<size_t> chosen = ChooseDecode(options_.placement, views, need, turn_++);
   if (!chosen) {
     return {
@@ -139,7 +158,9 @@ PlacementResult WorkerTable::PlaceMigration(SteadyTime now, const Candidates& ca
         {},
         absl::StrCat("no other decode worker of model ", query.model, " could take ", query.total_tokens, " tokens")};
   }
-  workers_.at(workers[*chosen]).sent.push_back({now, 0, PagesToStart(views[*chosen], query.prompt_tokens)});
+  workers_.at(workers[*chosen])
+      .sent.push_back(
+          {.at = now, .pages = PagesToStart(views[*chosen], query.prompt_tokens), .context = query.prompt_tokens});
   Placement placement = MakePlacement(workers[*chosen], workers[*chosen], 0);
   placement.prefill = {};
   placement.local = false;
@@ -153,7 +174,7 @@ void WorkerTable::WantFasterPair(SteadyTime now, const Candidates& candidates, c
   next_want_ = now + kWantInterval;
   const AssumedSpeed assumed = FastestOf(candidates.pairs);
   std::optional<double> least;
-  if (chosen != nullptr) least = EstimateSeconds(*chosen, need, assumed) * kWorthwhile - kWorthwhileSeconds;
+  if (chosen != nullptr) least = CostOf(*chosen, need, assumed) * kWorthwhile - kWorthwhileSeconds;
   std::optional<std::pair<size_t, size_t>> fastest;
   for (const auto& [decode, decode_view] : candidates.views) {
     if (workers_.at(decode).ref->handoff_address.empty()) continue;
@@ -161,7 +182,7 @@ void WorkerTable::WantFasterPair(SteadyTime now, const Candidates& candidates, c
       if (workers_.at(prefill).status.role() != v1::WORKER_ROLE_PREFILL || pairs_.Holds(prefill, decode)) continue;
       const PairView view{0, false, prefill_view, decode_view, {}};
       if (!IsPossible(view, need) || !WhyNoPair(prefill, decode).empty()) continue;
-      const double seconds = EstimateSeconds(view, need, assumed);
+      const double seconds = CostOf(view, need, assumed);
       if (least && seconds >= *least) continue;
       least = seconds;
       fastest = {prefill, decode};

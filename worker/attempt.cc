@@ -122,6 +122,8 @@ absl::StatusOr<Attempt> ParseAttempt(const v1::AttemptHeader& header, const Atte
   if (attempt.key.attempt == 0) return Invalid("attempt", 0, "1 or more");
   attempt.arrival = absl::FromUnixNanos(header.arrival_unix_nanos());
   attempt.is_probe = header.is_probe();
+  if (!(header.tpot_slo_seconds() >= 0)) return Invalid("tpot_slo_seconds", header.tpot_slo_seconds(), "0 or more");
+  attempt.tpot_slo = absl::Seconds(header.tpot_slo_seconds());
   if (const auto trace = TraceContext::Parse(header.traceparent())) attempt.trace_id = trace->trace_id;
 
   for (TokenId token : header.prompt_token_ids()) BATON_RETURN_IF_ERROR(CheckToken("prompt_token_ids", token, limits));

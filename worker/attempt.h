@@ -30,6 +30,7 @@ struct Attempt {
   std::optional<PageHash> page_hash_root;  // none: shares no pages
   std::string trace_id;                    // of W3C Trace Context, for logs; may be empty
   bool is_probe = false;                   // a router's test of a pair, not a client's request
+  absl::Duration tpot_slo;                 // objective for the time per output token; 0: none
 
   // Tokens whose KV a prefill computes.
   int context_tokens() const { return static_cast<int>(prompt.size() + prior_output.size()); }

@@ -210,6 +210,12 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
   load.set_pages_quarantined(pages.quarantined / groups);
   load.set_prefill_tokens_per_second(load_.prefill_tokens_per_second);
   load.set_step_seconds(load_.step_seconds);
+  load.set_running_tokens(load_.running_tokens);
+  v1::StepCost& cost = *load.mutable_step_cost();
+  cost.set_step_seconds(load_.cost_step);
+  cost.set_prompt_token_seconds(load_.cost_prompt_token);
+  cost.set_decode_row_seconds(load_.cost_decode_row);
+  cost.set_attended_seconds(load_.cost_attended);
 
   *status.mutable_facts() = facts_;
   status.set_sent_unix_nanos(absl::ToUnixNanos(absl::Now()));

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "common/step_cost.h"
+
 namespace baton {
 
 struct WorkerLoadBoard {
@@ -15,6 +17,19 @@ struct WorkerLoadBoard {
   std::atomic<uint32_t> running_sequences{0};
   std::atomic<double> prefill_tokens_per_second{0};
   std::atomic<double> step_seconds{0};
+  std::atomic<uint64_t> running_tokens{0};  // context of the running sequences
+  // StepCost
+  std::atomic<double> cost_step{0};
+  std::atomic<double> cost_prompt_token{0};
+  std::atomic<double> cost_decode_row{0};
+  std::atomic<double> cost_attended{0};
+
+  void SetCost(const StepCost& cost) {
+    cost_step = cost.step;
+    cost_prompt_token = cost.prompt_token;
+    cost_decode_row = cost.decode_row;
+    cost_attended = cost.attended;
+  }
 };
 
 // Updates an exponential mean of about the last 1 / weight samples.

@@ -2,7 +2,8 @@
 // Decides what one step computes: pure functions of a snapshot.
 //
 // A step is a ragged batch under a token budget. Sequences that decode come first: each needs one token, and all of
-// them share one read of the weights. The rest of the budget goes to prompts, oldest first, cut into chunks.
+// them share one read of the weights. The rest of the budget goes to prompts, oldest first, cut into chunks. Where a
+// sequence that decodes has an objective for its time per token, the chunks leave the step that time.
 #pragma once
 
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "common/ids.h"
+#include "common/step_cost.h"
 
 namespace baton {
 
@@ -35,7 +37,16 @@ struct Age {
 // A runnable sequence.
 struct Candidate {
   Age age;
-  int pending_tokens = 0;  // 1: decodes; more: a prompt
+  int pending_tokens = 0;        // 1: decodes; more: a prompt
+  int position = 0;              // tokens whose KV is there
+  absl::Duration tpot_slo = {};  // 0: none
+};
+
+// The times that a plan needs.
+struct StepTimes {
+  StepCost cost;
+  // Steps in a row in which the objectives left no time for a prompt that waited.
+  int steps_without_prompt = 0;
 };
 
 struct Share {
@@ -44,9 +55,14 @@ struct Share {
   bool operator==(const Share&) const = default;
 };
 
+// The least chunk of a prompt, and how many steps a prompt waits for time before it gets such a chunk all the same.
+inline constexpr int kLeastChunk = 16;
+inline constexpr int kPatientSteps = 8;
+
 // Returns shares in the order of the batch. If the budget is smaller than the number of decoding sequences, the oldest
 // sequences run.
-std::vector<Share> PlanStep(std::vector<Candidate> candidates, const ScheduleLimits& limits);
+std::vector<Share> PlanStep(std::vector<Candidate> candidates, const ScheduleLimits& limits,
+                            const StepTimes& times = {});
 
 // Returns the sequence of `running` (oldest first) that gives up its pages so that another sequence can grow: the
 // youngest. Returns nullopt if only the oldest is left.

@@ -51,6 +51,9 @@ void GenerationFlags::AddTo(CLI::App& app) {
   app.add_option("--label", label_, "text that the router's and workers' logs repeat");
   app.add_option("--cache-salt", cache_salt_, "share cached prefixes with requests of the same salt only");
   app.add_option("--timeout", timeout_, "give up after this long, e.g. 30s (default: never)");
+  app.add_option("--ttft-slo", ttft_slo_, "objective for the time to first token, e.g. 500ms (default: the router's)");
+  app.add_option("--tpot-slo", tpot_slo_,
+                 "objective for the time per further token, e.g. 40ms (default: the router's)");
   const std::string before = app.option_defaults()->get_group();
   app.option_defaults()->group("Sampling (default: the model's generation_config)");
   AddNumber(app, "--temperature", &temperature_, ">= 0; 0 is greedy");
@@ -82,6 +85,14 @@ absl::Status GenerationFlags::Fill(v1::GenerateRequest& request) const {
   request.set_model(model_);
   request.set_request_label(label_);
   if (!cache_salt_.empty()) request.set_cache_salt(cache_salt_);
+  if (!ttft_slo_.empty()) {
+    BATON_ASSIGN_OR_RETURN(const absl::Duration objective, ParseTimeout("--ttft-slo", ttft_slo_));
+    request.set_ttft_slo_seconds(absl::ToDoubleSeconds(objective));
+  }
+  if (!tpot_slo_.empty()) {
+    BATON_ASSIGN_OR_RETURN(const absl::Duration objective, ParseTimeout("--tpot-slo", tpot_slo_));
+    request.set_tpot_slo_seconds(absl::ToDoubleSeconds(objective));
+  }
   v1::SamplingParams& sampling = *request.mutable_sampling();
   if (temperature_) sampling.set_temperature(*temperature_);
   if (top_k_) sampling.set_top_k(*top_k_);

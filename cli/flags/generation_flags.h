@@ -35,6 +35,8 @@ class GenerationFlags {
   std::string label_;
   std::string cache_salt_;
   std::string timeout_;
+  std::string ttft_slo_;
+  std::string tpot_slo_;
   std::optional<float> temperature_;
   std::optional<int32_t> top_k_;
   std::optional<float> top_p_;

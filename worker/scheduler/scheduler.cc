@@ -248,9 +248,11 @@ void Scheduler::PublishLoad() {
   uint32_t waiting = 0;
   uint32_t running = 0;
   uint64_t waiting_tokens = 0;
+  uint64_t running_tokens = 0;
   for (const auto& [age, job] : jobs_) {
     if (job->phase == Phase::kReleasing) continue;
     (job->waits() ? waiting : running) += 1;
+    if (job->phase == Phase::kDecoding) running_tokens += job->sequence.kv_tokens();
     if (!job->has_prompt_to_compute()) continue;
     const Sequence& sequence = job->sequence;
     // The pending tokens of a prompt without pages do not count its cached tokens yet.
@@ -260,6 +262,7 @@ void Scheduler::PublishLoad() {
   parts_.load->waiting_requests = waiting;
   parts_.load->running_sequences = running;
   parts_.load->waiting_tokens = waiting_tokens;
+  parts_.load->running_tokens = running_tokens;
   parts_.metrics->SetSequences(running, waiting);
   parts_.metrics->SetPages(parts_.pool->counts());
 }

@@ -27,6 +27,7 @@
 #include "absl/time/time.h"
 #include "common/outcome.h"
 #include "common/steady_time.h"
+#include "common/step_cost.h"
 #include "engine/kv/page_pool.h"
 #include "engine/model/model.h"
 #include "kvtransfer/endpoints/endpoints.h"
@@ -102,7 +103,7 @@ class Scheduler {
   void LeaveCapacity(const Job& job);
 
   // Steps.
-  std::vector<Share> Plan() const;
+  std::vector<Share> Plan();
   void RunStep(const std::vector<Share>& plan);
   void BeginComputing(Job& job, SteadyTime now);
   bool OnLayerDone(const std::vector<Job*>& jobs, const std::vector<int>& pages_complete, int layer);
@@ -110,6 +111,7 @@ class Scheduler {
   int PagesComplete(const StepEntry& entry) const;
   void OnStepDone(const std::vector<Job*>& jobs, const std::vector<StepEntry>& entries,
                   const std::vector<int>& pages_complete, absl::Duration duration);
+  void LearnCost(const std::vector<Job*>& jobs, const std::vector<StepEntry>& entries, absl::Duration duration);
   void OnStepFailed(const std::vector<StepEntry>& entries, const absl::Status& status);
   void OnSampled(Job& job, const SampledToken& sampled);
   void OnPromptComputed(Job& job);
@@ -152,6 +154,9 @@ class Scheduler {
   StepRunner runner_;
   JobTable<Job> jobs_;
   MeanSpeed prefill_speed_;
+  StepCostEstimate cost_estimate_;
+  StepTimes times_;
+  SteadyTime next_fit_ = SteadyTime::InfinitePast();
   bool draining_ = false;
 };
 

@@ -8,15 +8,25 @@
 #include "worker/scheduler/scheduler.h"
 
 namespace baton {
+namespace {
 
-std::vector<Share> Scheduler::Plan() const {
+constexpr absl::Duration kFitInterval = absl::Milliseconds(100);
+
+}  // namespace
+
+std::vector<Share> Scheduler::Plan() {
   std::vector<Candidate> candidates;
+  bool has_prompt = false;
   for (const auto& [age, job] : jobs_) {
-    if (job->in_batch() && job->sequence.missing_pages() == 0) {
-      candidates.push_back({age, job->sequence.pending_tokens()});
-    }
+    const Sequence& sequence = job->sequence;
+    if (!job->in_batch() || sequence.missing_pages() != 0) continue;
+    candidates.push_back({age, sequence.pending_tokens(), sequence.kv_tokens(), sequence.attempt().tpot_slo});
+    has_prompt |= sequence.pending_tokens() > 1;
   }
-  return PlanStep(std::move(candidates), limits_);
+  std::vector<Share> plan = PlanStep(std::move(candidates), limits_, times_);
+  const bool ran_prompt = std::ranges::any_of(plan, [](const Share& share) { return share.tokens > 1; });
+  times_.steps_without_prompt = has_prompt && !ran_prompt ? times_.steps_without_prompt + 1 : 0;
+  return plan;
 }
 
 int Scheduler::PagesComplete(const StepEntry& entry) const {
@@ -96,6 +106,7 @@ void Scheduler::OnStepDone(const std::vector<Job*>& jobs, const std::vector<Step
   const double seconds = absl::ToDoubleSeconds(duration);
   parts_.metrics->StepDone(entries, duration);
   UpdateMean(parts_.load->step_seconds, seconds);
+  LearnCost(jobs, entries, duration);
   int prompt_tokens = 0;
   for (size_t i = 0; i < jobs.size(); ++i) {
     Job& job = *jobs[i];
@@ -116,6 +127,26 @@ void Scheduler::OnStepDone(const std::vector<Job*>& jobs, const std::vector<Step
     job.sequence.Publish(/*replace=*/!job.hands_over());
     if (entries[i].sampled.has_value()) OnSampled(job, *entries[i].sampled);
   }
+}
+
+// The entries' KV is advanced.
+void Scheduler::LearnCost(const std::vector<Job*>& jobs, const std::vector<StepEntry>& entries,
+                          absl::Duration duration) {
+  StepWork work;
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    const int position = entries[i].sequence->kv_tokens() - entries[i].tokens;
+    if (jobs[i]->has_prompt_to_compute() || entries[i].tokens > 1) {
+      work.AddPrompt(position, entries[i].tokens);
+    } else {
+      work.AddDecode(position);
+    }
+  }
+  cost_estimate_.Add(work, absl::ToDoubleSeconds(duration));
+  const SteadyTime now = parts_.now();
+  if (now < next_fit_) return;
+  next_fit_ = now + kFitInterval;
+  times_.cost = cost_estimate_.Fit();
+  parts_.load->SetCost(times_.cost);
 }
 
 void Scheduler::OnSampled(Job& job, const SampledToken& sampled) {

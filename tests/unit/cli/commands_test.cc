@@ -80,6 +80,10 @@ TEST_F(CommandsTest, SamplingFlagsReachTheRequest) {
                                             "m",
                                             "--label",
                                             "l",
+                                            "--ttft-slo",
+                                            "500ms",
+                                            "--tpot-slo",
+                                            "40ms",
                                             "--temperature",
                                             "0.5",
                                             "--top-k",
@@ -114,6 +118,8 @@ TEST_F(CommandsTest, SamplingFlagsReachTheRequest) {
                                             "--no-skip-special-tokens",
                                             "--logprobs",
                                             "2"});
+  EXPECT_DOUBLE_EQ(request.ttft_slo_seconds(), 0.5);
+  EXPECT_DOUBLE_EQ(request.tpot_slo_seconds(), 0.04);
   EXPECT_EQ(request.model(), "m");
   EXPECT_EQ(request.request_label(), "l");
   const v1::SamplingParams& sampling = request.sampling();

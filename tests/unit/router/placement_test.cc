@@ -185,6 +185,83 @@ TEST(PlacementTest, ALongPromptStaysAwayFromDecodeWorkers) {
   EXPECT_EQ(ChoosePair(rules, pairs, kNeed, 0), 1u) << "the other pair is to be avoided";
 }
 
+// Both workers have measured: 10 ms a step, 1 ms a prompt token.
+std::vector<PairView> RemoteAndLocalWithCosts() {
+  std::vector<PairView> pairs = RemoteAndLocal();
+  for (PairView& pair : pairs) {
+    for (WorkerView* worker : {&pair.prefill, &pair.decode}) {
+      worker->cost = {.step = 0.010, .prompt_token = 0.001, .decode_row = 0.001, .attended = 0};
+    }
+  }
+  return pairs;
+}
+void SetRunning(PairView& pair, uint32_t sequences) {
+  pair.prefill.running_sequences = pair.decode.running_sequences = sequences;
+}
+
+TEST(PlacementTest, ALocalPromptCountsWhatItDelays) {
+  std::vector<PairView> pairs = RemoteAndLocalWithCosts();
+  SetRunning(pairs[1], 4);
+  pairs[0].decode.running_sequences = 4;
+  pairs[0].prefill.waiting_tokens = 1100;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u) << "four sequences would pause for 0.1 s, which counts three times";
+  pairs[0].prefill.waiting_tokens = 1300;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u);
+  for (WorkerView* worker : {&pairs[1].prefill, &pairs[1].decode}) worker->cost = {};
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u) << "without a measured cost, the speed tells the delay";
+  pairs[0].prefill.waiting_tokens = 1100;
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u);
+}
+
+TEST(PlacementTest, WithAnObjectiveALocalPromptTakesLongerAndDelaysNobody) {
+  std::vector<PairView> pairs = RemoteAndLocalWithCosts();
+  SetRunning(pairs[1], 4);  // a step of 14 ms
+  pairs[0].decode.running_sequences = 4;
+  PlacementNeed need = kNeed;
+  need.tpot_slo = 0.035;  // steps of 31.5 ms: prompts get 5 of 9 parts, and take 0.18 s
+  pairs[0].prefill.waiting_tokens = 70;
+  EXPECT_EQ(ChoosePair({}, pairs, need, 0), 0u);
+  pairs[0].prefill.waiting_tokens = 90;
+  EXPECT_EQ(ChoosePair({}, pairs, need, 0), 1u);
+  need.tpot_slo = 0.0155;  // steps of 14 ms: no time for prompts
+  EXPECT_EQ(ChoosePair({}, pairs, need, 0), 0u);
+  pairs[0].prefill.waiting_tokens = 4000;
+  EXPECT_EQ(ChoosePair({}, pairs, need, 0), 0u);
+  pairs[0].prefill.waiting_tokens = 7000;
+  EXPECT_EQ(ChoosePair({}, pairs, need, 0), 1u)
+      << "prompts get a fiftieth of the time at the least, and the sequences wait";
+  SetRunning(pairs[1], 0);
+  pairs[0].prefill.waiting_tokens = 10;
+  EXPECT_EQ(ChoosePair({}, pairs, need, 0), 1u) << "nobody decodes there";
+}
+
+TEST(PlacementTest, AvoidsADecodeWorkerWhoseSequencesWouldMissTheirObjective) {
+  std::vector<PairView> pairs = {RemoteAndLocalWithCosts()[0], RemoteAndLocalWithCosts()[0]};
+  for (PairView& pair : pairs) pair.decode.max_sequences = 100;
+  PlacementNeed need = kNeed;
+  need.tpot_slo = 0.020;  // ten sequences
+  pairs[0].decode.running_sequences = 10;
+  pairs[1].prefill.waiting_tokens = 500;
+  EXPECT_EQ(ChoosePair({}, pairs, need, 0), 1u) << "half a second is less than eleven missed objectives";
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u) << "without an objective";
+  std::vector<WorkerView> decodes = {pairs[0].decode, pairs[1].decode};
+  decodes[1].running_sequences = 9;
+  decodes[1].max_sequences = 11;  // fuller
+  EXPECT_EQ(ChooseDecode({}, decodes, need, 0), 1u);
+}
+
+TEST(PlacementTest, ARequestGoesWhereItsFirstTokenIsInTime) {
+  std::vector<PairView> pairs = RemoteAndLocalWithCosts();
+  PlacementNeed need = kNeed;
+  need.ttft_slo = 0.3;
+  SetRunning(pairs[1], 4);
+  pairs[0].prefill.waiting_tokens = 300;  // 0.4 s there, 0.1 s here
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u) << "the delay of the others outweighs 0.3 s";
+  EXPECT_EQ(ChoosePair({}, pairs, need, 0), 1u);
+  need.ttft_slo = 0.001;
+  EXPECT_EQ(ChoosePair({}, pairs, need, 0), 0u) << "missed anyhow: the others count";
+}
+
 // A prompt of 100 tokens is 100 MB of KV, and takes a tenth of a second to compute.
 std::vector<PairView> PairsWithPaths() {
   std::vector<PairView> pairs = {Pair(), Pair()};

@@ -121,5 +121,41 @@ TEST_F(RequestMachineTest, AWorkerThatEndsTheOutputNamesTheStopTokenIfThereIsOne
   }
 }
 
+// The first token comes after 2 s; the second 30 ms later.
+TEST_F(RequestMachineTest, TheAnswerSaysWhichObjectivesItMet) {
+  struct Case {
+    Objectives objectives;
+    bool ttft_met;
+    bool tpot_met;
+  };
+  const Case cases[] = {{{absl::Seconds(2), absl::Milliseconds(30)}, true, true},
+                        {{absl::Milliseconds(1999), absl::Milliseconds(30)}, false, true},
+                        {{absl::Seconds(2), absl::Milliseconds(29)}, true, false},
+                        {{absl::ZeroDuration(), absl::Milliseconds(29)}, true, false}};
+  for (const Case& c : cases) {
+    actions_.clear();
+    now_ = kStart;
+    spec_.objectives = c.objectives;
+    BeginAccepted();
+    now_ += absl::Seconds(2);
+    Prefill(1, FirstToken(0, 0));
+    Decode(1, Started());
+    Prefill(1, HandedOver());
+    now_ += absl::Milliseconds(30);
+    Decode(1, Tokens(1, {kEnd}));
+    Decode(1, DecodeFinished(v1::FINISH_REASON_STOP));
+    const v1::Finish finish = Last<action::Finish>().finish;
+    EXPECT_EQ(finish.slo().ttft_met(), c.ttft_met);
+    EXPECT_EQ(finish.slo().tpot_met(), c.tpot_met);
+    EXPECT_EQ(finish.slo().tpot_slo_seconds(), absl::ToDoubleSeconds(c.objectives.tpot));
+  }
+  spec_.objectives = {};
+  actions_.clear();
+  BeginDecoding();
+  Decode(1, Tokens(1, {kEnd}));
+  Decode(1, DecodeFinished(v1::FINISH_REASON_STOP));
+  EXPECT_FALSE(Last<action::Finish>().finish.has_slo());
+}
+
 }  // namespace
 }  // namespace baton::router

@@ -127,5 +127,18 @@ TEST(RouterOutcomeMetricsTest, TheCauseIsTheLabel) {
   }
 }
 
+TEST(RouterObjectivesMetricsTest, EachObjectiveIsCountedAndBothTogether) {
+  prometheus::Registry registry;
+  RouterMetrics metrics(registry);
+  metrics.ObjectivesKnown("m", /*ttft_met=*/true, /*tpot_met=*/true);
+  metrics.ObjectivesKnown("m", true, false);
+  metrics.ObjectivesKnown("m", false, false);
+  const auto page = baton::testing::MetricsPage::Parse(prometheus::TextSerializer().Serialize(registry.Collect()));
+  EXPECT_EQ(page.Sum("baton_slo_requests_total"), 3);
+  EXPECT_EQ(page.Sum("baton_slo_attained_total", {{"slo", "ttft"}}), 2);
+  EXPECT_EQ(page.Sum("baton_slo_attained_total", {{"slo", "tpot"}}), 1);
+  EXPECT_EQ(page.Sum("baton_slo_attained_total", {{"slo", "all"}}), 1);
+}
+
 }  // namespace
 }  // namespace baton::router

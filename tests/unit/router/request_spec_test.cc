@@ -41,11 +41,11 @@ v1::GenerateRequest Prompt(const std::string& text) {
 // Returns the result of CheckRequest and then ResolveRequest.
 absl::Status Check(const v1::GenerateRequest& request, const ModelLimits& limits = kLimits) {
   if (absl::Status status = CheckRequest(request); !status.ok()) return status;
-  return ResolveRequest(request, Assets(), limits, 1).status();
+  return ResolveRequest(request, Assets(), limits, {.seed = 1}).status();
 }
 
 absl::StatusOr<RequestSpec> Resolve(const v1::GenerateRequest& request, const ModelAssets& assets) {
-  return ResolveRequest(request, assets, kLimits, 1);
+  return ResolveRequest(request, assets, kLimits, {.seed = 1});
 }
 
 TEST(RequestSpecTest, ToolsCallsAndArgumentsReachTheTemplate) {
@@ -261,6 +261,23 @@ TEST(RequestSpecTest, AModelWithoutATemplateOnlyLacksChat) {
   EXPECT_TRUE(
       Fails(Resolve(request, assets), absl::StatusCode::kInvalidArgument, "chat: the model has no chat template"));
   EXPECT_OK(Resolve(Prompt("ab"), assets));
+}
+
+TEST(RequestSpecTest, ObjectivesComeFromTheRequestOrTheDefaults) {
+  v1::GenerateRequest request;
+  request.mutable_token_ids()->add_ids(1);
+  const RequestDefaults defaults = {.objectives = {absl::Seconds(2), absl::Milliseconds(20)}};
+  const auto resolve = [&] { return ResolveRequest(request, Assets(), kLimits, defaults)->objectives; };
+  EXPECT_EQ(resolve().ttft, absl::Seconds(2));
+  EXPECT_EQ(resolve().tpot, absl::Milliseconds(20));
+  request.set_ttft_slo_seconds(0);
+  request.set_tpot_slo_seconds(0.5);
+  EXPECT_EQ(resolve().ttft, absl::ZeroDuration()) << "none";
+  EXPECT_EQ(resolve().tpot, absl::Milliseconds(500));
+  for (const double wrong : {-1.0, 3601.0, std::numeric_limits<double>::quiet_NaN()}) {
+    request.set_tpot_slo_seconds(wrong);
+    EXPECT_TRUE(Fails(CheckRequest(request), absl::StatusCode::kInvalidArgument, "tpot_slo_seconds")) << wrong;
+  }
 }
 
 }  // namespace

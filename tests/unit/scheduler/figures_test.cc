@@ -165,5 +165,36 @@ TEST_F(SchedulerFiguresTest, GaugesFollowTheLoad) {
   EXPECT_EQ(Metric("kv_pages", {{"state", "used"}}), 0);
 }
 
+// A step takes 10 ms, and 1 ms more for each token of a prompt.
+TEST_F(SchedulerFiguresTest, PromptsLeaveTheSequencesBesideTheTimeOfTheirObjective) {
+  world_ = std::make_unique<World>(
+      WorldOptions{.pages = 400, .schedule = {.token_budget = 200, .chunk_tokens = 100, .max_sequences = 4}});
+  World& world = *world_;
+  const auto last_step = [&] { return absl::Milliseconds(10 + world.model.steps.back().back()); };
+  world.model.during_layer = [&](int layer) {
+    if (layer == 0) world.clock += last_step();
+  };
+  Attempt strict = world.MakeAttempt(1, 100, 300);
+  strict.tpot_slo = absl::Milliseconds(50);
+  const auto told = world.RunLocally(strict);
+  for (int i = 0; i < 100; ++i) world.Tick();
+  EXPECT_NEAR(world.load.cost_step + world.load.cost_decode_row, 0.011, 1e-4);
+  EXPECT_GE(world.load.running_tokens, 150u);
+
+  const auto prompt = world.RunLocally(world.MakeAttempt(2, 300, 4, /*first=*/7));
+  int chunks = 0;
+  while (prompt->tokens() == 0 && chunks < 300) {
+    world.Tick();
+    ++chunks;
+    EXPECT_LE(last_step(), absl::Milliseconds(45));
+  }
+  EXPECT_LT(chunks, 30) << "the objective leaves 34 ms of each step";
+  EXPECT_GT(world.load.cost_prompt_token, 0);
+  EXPECT_FALSE(told->words.empty());
+  world.scheduler->Cancel(World::Key(1));
+  world.scheduler->Cancel(World::Key(2));
+  world.Settle();
+}
+
 }  // namespace
 }  // namespace baton::testing

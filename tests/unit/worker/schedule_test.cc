@@ -44,6 +44,42 @@ TEST(PlanStep, EqualArrivalsAreOrderedByKey) {
               ElementsAre(Share{Key(3), 5}));
 }
 
+// 1 ms per step and prompt token, nothing else.
+StepTimes Times(int steps_without_prompt = 0) {
+  return {.cost = {.step = 1e-3, .prompt_token = 1e-3, .decode_row = 0, .attended = 0},
+          .steps_without_prompt = steps_without_prompt};
+}
+Candidate Decoding(uint64_t n, absl::Duration tpot_slo) { return {At(n, 1), 1, 10, tpot_slo}; }
+Candidate Prompt(uint64_t n, int tokens) { return {At(n, 1), tokens, 0, absl::Milliseconds(1)}; }
+constexpr ScheduleLimits kWide = {.token_budget = 1000, .chunk_tokens = 1000, .max_sequences = 10};
+
+TEST(PlanStep, ChunksLeaveTheObjectivesOfSequencesThatDecode) {
+  const auto tokens_of_prompts = [](std::vector<Candidate> candidates, const StepTimes& times) {
+    int tokens = 0;
+    for (const Share& share : PlanStep(std::move(candidates), kWide, times))
+      tokens += share.tokens > 1 ? share.tokens : 0;
+    return tokens;
+  };
+  EXPECT_EQ(tokens_of_prompts({Prompt(1, 500)}, Times()), 500) << "nobody decodes";
+  EXPECT_EQ(tokens_of_prompts({Prompt(1, 500), Decoding(2, absl::ZeroDuration())}, Times()), 500) << "no objective";
+  const Candidate strict = Decoding(2, absl::Milliseconds(100));
+  const Candidate lax = Decoding(3, absl::Milliseconds(200));
+  EXPECT_EQ(tokens_of_prompts({Prompt(1, 500), strict, lax}, Times()), 89) << "90 ms, less the step's own";
+  EXPECT_EQ(tokens_of_prompts({Prompt(1, 50), Prompt(4, 500), strict}, Times()), 89) << "together";
+  EXPECT_EQ(tokens_of_prompts({Prompt(1, 500), strict}, {}), 500) << "no cost is known yet";
+}
+
+TEST(PlanStep, APromptWithoutTimeWaitsButNotForEver) {
+  const Candidate strict = Decoding(2, absl::Milliseconds(10));
+  for (const int steps : {0, kPatientSteps - 1}) {
+    EXPECT_THAT(PlanStep({Prompt(1, 500), strict}, kWide, Times(steps)), ElementsAre(Share{Key(2), 1})) << steps;
+  }
+  EXPECT_THAT(PlanStep({Prompt(1, 500), Prompt(3, 500), strict}, kWide, Times(kPatientSteps)),
+              ElementsAre(Share{Key(2), 1}, Share{Key(1), kLeastChunk}));
+  EXPECT_THAT(PlanStep({Prompt(1, 5), strict}, kWide, Times()), ElementsAre(Share{Key(2), 1}, Share{Key(1), 5}))
+      << "a short rest fits";
+}
+
 TEST(PlanStep, NothingToDoIsAnEmptyPlan) { EXPECT_THAT(PlanStep({}, {}), IsEmpty()); }
 
 TEST(PickVictim, IsTheYoungestAndNeverTheOldest) {

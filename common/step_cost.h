@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The time of a step, as a linear function of the step's work. The scheduler bounds chunks by a time. The router
+// foresees how long a prompt holds up the sequences beside.
+//
+//   seconds = step + prompt_token * prompt tokens + decode_row * decoding sequences + attended * attended tokens
+//
+// Each step reads the weights once. Products grow with the rows, attention with the tokens that the rows attend to.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+namespace baton {
+
+struct StepWork {
+  double prompt_tokens = 0;
+  double decode_rows = 0;
+  double attended = 0;  // the sum over all rows of the tokens that the row attends to
+
+  // Adds the `tokens` of a prompt after `position` tokens that have KV.
+  void AddPrompt(int position, int tokens) {
+    prompt_tokens += tokens;
+    attended += tokens * (position + (tokens + 1) / 2.0);
+  }
+  void AddDecode(int position) {
+    decode_rows += 1;
+    attended += position + 1;
+  }
+  StepWork& operator+=(const StepWork& other) {
+    prompt_tokens += other.prompt_tokens;
+    decode_rows += other.decode_rows;
+    attended += other.attended;
+    return *this;
+  }
+};
+
+// All figures in seconds, none negative. All zero: not known.
+struct StepCost {
+  double step = 0;
+  double prompt_token = 0;
+  double decode_row = 0;
+  double attended = 0;
+
+  bool known() const { return step > 0 || prompt_token > 0 || decode_row > 0; }
+  double Seconds(const StepWork& work) const {
+    return step + prompt_token * work.prompt_tokens + decode_row * work.decode_rows + attended * work.attended;
+  }
+  // Returns how many tokens of a prompt a step may compute beside `work`, after `position` tokens, within `seconds`.
+  int PromptTokensWithin(double seconds, const StepWork& work, int position) const;
+};
+
+// Estimates a StepCost from the steps that ran. Steps of a kind (prompt tokens and rows of about the same number) share
+// a cell, which keeps the mean of its recent steps. All cells count alike, so that thousands of steps of one kind do
+// not push out the few steps of another kind.
+//
+// Not thread-safe.
+class StepCostEstimate {
+ public:
+  void Add(const StepWork& work, double seconds);
+  // Least squares of relative errors over the cells. Without a step of some kind, that kind's figure is 0.
+  StepCost Fit() const;
+
+ private:
+  static constexpr size_t kPromptCells = 14;  // 0, 1, 2..3, 4..7, ... 4096 and more
+  static constexpr size_t kRowCells = 10;     // 0, 1, 2..3, ... 256 and more
+  static constexpr size_t kContextCells = 3;  // attended tokens per row: under 512, under 4096, and more
+
+  struct Cell {
+    StepWork work;  // mean
+    double seconds = 0;
+    int steps = 0;
+  };
+  std::array<Cell, kPromptCells * kRowCells * kContextCells> cells_;
+};
+
+}  // namespace baton
