@@ -89,6 +89,11 @@ OVERVIEW = {
               "which request meets both: the number lies between these bounds.",
               {"at most {{model}}": within_objectives(AT_MOST), "at least {{model}}": within_objectives(AT_LEAST)}, width=8,
               no_value=NEEDS_RULES),
+        Panel("Requests within objectives of their own", "percentunit", "Share of the requests with objectives "
+              "(ttft_slo_seconds, tpot_slo_seconds, or the router's --ttft-slo and --tpot-slo) that met them.",
+              {"{{slo}} {{model}}": or_zero(
+                  f"{rate('baton_slo_attained_total', 'model, slo')} / on (model) group_left () "
+                  f"({rate('baton_slo_requests_total', 'model')} > 0)", "slo")}, width=24, height=6),
     ],
     "Workers": [
         Panel("Running sequences", "none", "Sequences that hold a place in the batch, by role.",

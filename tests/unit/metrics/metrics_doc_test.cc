@@ -78,7 +78,7 @@ std::string UnitOf(const std::string& name) {
                            "requests", "placements", "failures", "pairs", "workers", "fds", "info"}) {
     if (std::find(words.begin(), words.end(), unit) != words.end()) return unit;
   }
-  return "";
+  return name == "baton_slo_attained_total" ? "requests" : "";
 }
 
 // The range in which the family's buckets resolve a p95; empty for what is no histogram.
