@@ -19,6 +19,7 @@ namespace baton {
 // kCancelled        the client, or the router for the client, no longer wants the attempt
 // kTooLarge         the request can never fit into the reporter's pages; kInvalid: any other fault of the request
 // kOverloaded       a bounded queue is full; kQuarantined: pages of silent peers leave too little room
+// kTooLate          the first token cannot come in time any more: others wait before
 // kPreempted        pages ran out and this sequence was the youngest
 // kRevoked          one worker of the pair withdrew the attempt, or kept a sequence that was to be migrated
 // kUnknownAttempt   the attempt is not open where a message about it arrived

@@ -18,7 +18,7 @@ static_assert(int(Cause::kFinished) == v1::CAUSE_FINISHED && int(Cause::kHandedO
               int(Cause::kRefused) == v1::CAUSE_REFUSED && int(Cause::kPrefillLost) == v1::CAUSE_PREFILL_LOST &&
               int(Cause::kDecodeLost) == v1::CAUSE_DECODE_LOST && int(Cause::kPeerLost) == v1::CAUSE_PEER_LOST &&
               int(Cause::kPairMismatch) == v1::CAUSE_PAIR_MISMATCH && int(Cause::kInternal) == v1::CAUSE_INTERNAL &&
-              int(Cause::kInternal) == v1::Cause_MAX);
+              int(Cause::kTooLate) == v1::CAUSE_TOO_LATE && int(Cause::kTooLate) == v1::Cause_MAX);
 static_assert(int(Fault::kNobody) == v1::FAULT_NOBODY && int(Fault::kClient) == v1::FAULT_CLIENT &&
               int(Fault::kReporter) == v1::FAULT_REPORTER && int(Fault::kPeer) == v1::FAULT_PEER &&
               int(Fault::kPair) == v1::FAULT_PAIR && int(Fault::kPair) == v1::Fault_MAX);

@@ -63,7 +63,7 @@ grpc::ServerWriteReactor<v1::DecodeEvent>* DecodeService::Decode(grpc::CallbackS
   if (!ticket.ok()) return Refuse<v1::DecodeEvent>(ticket.status());
   const AttemptKey key = attempt->key;
   if (!local) {
-    if (absl::Status opened = parts_.receiver->OpenAttempt(key, attempt->arrival); !opened.ok()) {
+    if (absl::Status opened = parts_.receiver->OpenAttempt(key, attempt->due); !opened.ok()) {
       // An attempt that is not newer than an earlier one breaks the contract with the router.
       if (absl::IsFailedPrecondition(opened)) opened = absl::InvalidArgumentError(opened.message());
       return Refuse<v1::DecodeEvent>(opened);

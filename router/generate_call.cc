@@ -101,8 +101,10 @@ absl::Status GenerateCall::Run(const v1::GenerateRequest& request) {
   model_ = model.name;
   options.tracer = context_.tracer;
   const SteadyTime before = SteadyTime::Now();
-  BATON_ASSIGN_OR_RETURN(options.spec, ResolveRequest(request, *model.assets, model.limits,
-                                                      {.seed = DrawSeed(), .objectives = context_.objectives}));
+  BATON_ASSIGN_OR_RETURN(
+      options.spec,
+      ResolveRequest(request, *model.assets, model.limits,
+                     {.seed = DrawSeed(), .objectives = context_.objectives, .when_late = context_.when_late}));
   trace_->Tokenized(before, SteadyTime::Now(), options.spec.prompt.size());
   options.spec.model = model.name;
   NoteRequest(request, options.spec, *trace_);

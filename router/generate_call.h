@@ -33,7 +33,8 @@ struct ServiceContext {
   Tracer* tracer = nullptr;
   RetryPolicy retry;
   absl::Duration default_deadline = absl::Minutes(10);
-  Objectives objectives = {};  // of requests without objectives of their own
+  Objectives objectives = {};  // of interactive requests without objectives of their own
+  WhenLate when_late = WhenLate::kRefuse;
 };
 
 class GenerateCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>,

@@ -49,6 +49,10 @@ void DescribeOptions(OptionSet& set, RouterOptions& options) {
           "time; 0: none",
           absl::ZeroDuration(), absl::Hours(1));
 
+  set.AddChoice("when-late", &options.when_late, {"refuse", "serve"},
+                "a request that would miss an objective because of the load: refuse it with a retry hint, or serve it "
+                "with priority batch; requests may choose for themselves");
+
   set.Add("max-requests", &options.max_requests, "requests in flight; more get RESOURCE_EXHAUSTED", 1, 1 << 20);
   set.Add("max-attempts", &options.max_attempts,
           "failed attempts of one request before it fails (preemptions not counted)", 1, 1000);

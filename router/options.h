@@ -20,7 +20,7 @@ struct RouterOptions {
   DiscoveryOptions discovery;
 
   absl::Duration peer_timeout = absl::Seconds(3);
-  absl::Duration heartbeat_interval = absl::Milliseconds(500);
+  absl::Duration heartbeat_interval = absl::Milliseconds(100);
   absl::Duration probe_timeout = absl::Seconds(30);
 
   int max_requests = 1024;
@@ -36,6 +36,7 @@ struct RouterOptions {
   int max_local_prefill_tokens = 512;
   absl::Duration ttft_slo;  // 0: none
   absl::Duration tpot_slo;
+  std::string when_late = "refuse";
 
   std::string trace_endpoint;
   double trace_sample = 0.01;

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "baton/v1/worker.pb.h"
 #include "engine/kv/page_hash.h"
+#include "router/request_spec.h"
 #include "router/worker_ref.h"
 
 namespace baton::router {
@@ -24,6 +25,7 @@ struct Placement {
   std::string model;
   std::string numerics_id;
   uint32_t cached_tokens = 0;  // estimate of the prompt's tokens that `prefill` has cached
+  bool is_batch = false;       // served with priority batch: the request's own, or because it is late
   std::string estimates;       // if asked for: the cost of each of the best pairs, in seconds
 };
 
@@ -38,9 +40,14 @@ struct PlacementQuery {
   uint32_t page_tokens = 0;    // page size of `pages`; 0: no pages
   // A decode worker has the KV already: only another decode worker is needed, to which the first hands over.
   bool migrates = false;
-  absl::Duration ttft_slo = {};  // what is left of the objective; 0: none
-  absl::Duration tpot_slo = {};  // 0: none
-  bool explain = false;          // fill in Placement::estimates
+  absl::Duration waited = {};                           // since the request was received
+  absl::Duration time_left = absl::InfiniteDuration();  // until the deadline
+  absl::Duration ttft_slo = {};                         // 0: none, or the first token is out
+  absl::Duration tpot_slo = {};                         // 0: none
+  bool is_batch = false;
+  WhenLate when_late = WhenLate::kRefuse;
+  bool has_begun = false;  // the client has tokens: the request is never late
+  bool explain = false;    // fill in Placement::estimates
 };
 
 struct PlacementResult {
@@ -49,10 +56,16 @@ struct PlacementResult {
     kOnlyAvoided,  // every ready pair has a worker to avoid
     kNoneReady,    // a live pair of workers exists, but no pair is ready; or a worker leaves, so a successor may come
     kNoneLive,     // neither, for the model's numerics id
+    kLate,         // the first token would come too late
+    kNoRoom,       // for now; ask again after a while
   };
   Kind kind = Kind::kNoneLive;
-  Placement placement;  // kPlaced
-  std::string detail;   // why nothing was placed; empty for kPlaced
+  Placement placement;              // kPlaced
+  std::string detail;               // why nothing was placed; empty for kPlaced
+  absl::Duration retry_after = {};  // estimate of when the request would be placed; 0: not known
+  // kNoRoom: the request may wait as long as its deadline, because a later answer says kLate in time or because no
+  // objective would be missed.
+  bool may_wait = false;
 };
 
 // Thread-safe; does not block.

@@ -14,6 +14,14 @@ namespace {
 
 constexpr Backoff kPlaceBackoff{absl::Milliseconds(50), absl::Seconds(1)};
 
+// How often a request that waits for room asks for a place.
+constexpr absl::Duration kRoomPoll = absl::Milliseconds(50);
+
+absl::Status RefusalForLoad(const std::string& detail, absl::Duration retry_after) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(detail, "; retry after ", absl::FormatDuration(absl::Trunc(retry_after, absl::Milliseconds(1)))));
+}
+
 bool FindsNoRoom(const Outcome& outcome) { return NextStepAfter(outcome.cause) == NextStep::kFindRoom; }
 
 }  // namespace
@@ -173,13 +181,24 @@ void RequestMachine::OnPlaced(SteadyTime now, PlacementResult result) {
   const bool overloaded = result.kind == PlacementResult::Kind::kOnlyAvoided && FindsNoRoom(last_end_);
   switch (result.kind) {
     case PlacementResult::Kind::kPlaced: break;
+    case PlacementResult::Kind::kLate:
+      return Fail(Cause::kTooLate, RefusalForLoad(result.detail, result.retry_after), result.retry_after);
+    case PlacementResult::Kind::kNoRoom:
+      if (result.may_wait) stalled_since_.reset();
+      if (!result.may_wait && stalled >= policy_.overload_wait) {
+        return Fail(Cause::kOverloaded, RefusalForLoad(result.detail, result.retry_after), result.retry_after);
+      }
+      state_ = State::kWaiting;
+      return WakeAfter(kRoomPoll, WakeReason::kPlace);
     case PlacementResult::Kind::kNoneLive:
       // After a first attempt, a broken network may hide workers that are alive: wait for them.
       if (attempt_ == 0) return Fail(last_end_.cause, absl::UnavailableError(result.detail));
       [[fallthrough]];
     case PlacementResult::Kind::kOnlyAvoided:
     case PlacementResult::Kind::kNoneReady:
-      if (overloaded && output_.empty() && stalled >= policy_.overload_wait) return RefuseOverloaded();
+      if (overloaded && output_.empty() && stalled >= policy_.overload_wait) {
+        return RefuseOverloaded(result.retry_after);
+      }
       if (!overloaded && stalled >= policy_.placement_wait) {
         return Fail(last_end_.cause, absl::UnavailableError(result.detail));
       }
@@ -205,11 +224,11 @@ void RequestMachine::WaitToPlace() {
   WakeAfter(std::min(backoff, kPlaceBackoff.most), WakeReason::kPlace);
 }
 
-void RequestMachine::RefuseOverloaded() {
-  const absl::Duration retry_after = std::max(retry_after_, kPlaceBackoff.most);
-  Fail(Cause::kOverloaded,
-       absl::ResourceExhaustedError(absl::StrCat("every worker of model ", spec_.model, " is full (", last_end_.detail,
-                                                 "); retry after ", absl::FormatDuration(retry_after))),
+void RequestMachine::RefuseOverloaded(absl::Duration estimate) {
+  const absl::Duration retry_after = std::max(retry_after_, estimate);
+  Fail(last_end_.cause,
+       RefusalForLoad(absl::StrCat("every worker of model ", spec_.model, " is full (", last_end_.detail, ")"),
+                      retry_after),
        retry_after);
 }
 

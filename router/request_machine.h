@@ -259,7 +259,8 @@ class RequestMachine {
   void NextAttempt();
   void Place();
   void WaitToPlace();
-  void RefuseOverloaded();
+  // `estimate`: of when there is room.
+  void RefuseOverloaded(absl::Duration estimate);
 
   // How the request ends.
   void BeginClosing(SteadyTime now);

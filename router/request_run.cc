@@ -25,6 +25,11 @@ v1::DecodeTarget Target(const WorkerRef& decode) {
   return target;
 }
 
+// How long after its arrival a request without an objective is due. A batch request goes before interactive requests
+// that come a minute later.
+constexpr absl::Duration kInteractivePatience = absl::Seconds(1);
+constexpr absl::Duration kBatchPatience = absl::Seconds(60);
+
 PageHash HashRoot(const RequestSpec& spec) { return PageHashRoot(spec.model, /*adapter=*/"", spec.cache_salt); }
 
 }  // namespace
@@ -98,12 +103,13 @@ PlacementQuery RequestRun::MakeQuery() {
   query.total_tokens = static_cast<uint32_t>(options_.spec.prompt.size()) + options_.spec.sampling.max_tokens();
   query.pages = PagesOfContext();
   query.page_tokens = options_.page_tokens;
-  const Objectives& objectives = options_.spec.objectives;
-  if (objectives.ttft > absl::ZeroDuration() && machine_.output().empty()) {
-    // At least 1 ms: an objective that is missed already is none, but no longer worth another request's.
-    query.ttft_slo = std::max(objectives.ttft - (SteadyTime::Now() - options_.received), absl::Milliseconds(1));
-  }
-  query.tpot_slo = objectives.tpot;
+  query.waited = SteadyTime::Now() - options_.received;
+  query.time_left = TimeLeft();
+  query.has_begun = !machine_.output().empty();
+  if (!query.has_begun) query.ttft_slo = options_.spec.objectives.ttft;
+  query.tpot_slo = options_.spec.objectives.tpot;
+  query.is_batch = options_.spec.is_batch;
+  query.when_late = options_.spec.when_late;
   query.explain = LogEnabled(LogLevel::kDebug) || (options_.trace != nullptr && options_.trace->sampled());
   return query;
 }
@@ -140,6 +146,12 @@ std::vector<PageKey> RequestRun::PagesOfContext() {
   return keys;
 }
 
+absl::Time RequestRun::DueTime(bool is_batch) const {
+  if (is_batch) return options_.arrival + kBatchPatience;
+  const absl::Duration objective = options_.spec.objectives.ttft;
+  return options_.arrival + (objective > absl::ZeroDuration() ? objective : kInteractivePatience);
+}
+
 v1::AttemptHeader RequestRun::MakeHeader(uint32_t attempt, const Placement& placement) const {
   const RequestSpec& spec = options_.spec;
   const std::vector<TokenId>& prior = machine_.output();
@@ -149,7 +161,13 @@ v1::AttemptHeader RequestRun::MakeHeader(uint32_t attempt, const Placement& plac
   header.set_attempt(attempt);
   header.set_model(placement.model);
   header.set_numerics_id(placement.numerics_id);
-  header.set_arrival_unix_nanos(absl::ToUnixNanos(options_.arrival));
+  header.set_due_unix_nanos(absl::ToUnixNanos(DueTime(placement.is_batch)));
+  header.set_priority(placement.is_batch ? v1::PRIORITY_BATCH : v1::PRIORITY_INTERACTIVE);
+  if (!placement.is_batch && spec.when_late == WhenLate::kRefuse && prior.empty() &&
+      spec.objectives.ttft > absl::ZeroDuration()) {
+    const absl::Duration left = spec.objectives.ttft - (SteadyTime::Now() - options_.received);
+    header.set_first_token_within_seconds(absl::ToDoubleSeconds(std::max(left, absl::Milliseconds(1))));
+  }
   header.mutable_prompt_token_ids()->Assign(spec.prompt.begin(), spec.prompt.end());
   header.mutable_prior_output_token_ids()->Assign(prior.begin(), prior.end());
   *header.mutable_sampling() = spec.sampling;

@@ -53,7 +53,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
     uint32_t page_tokens = 0;  // 0: placement does not consider pages
     RetryPolicy retry;
     SteadyTime received;
-    absl::Time arrival;      // the date: age at the workers
+    absl::Time arrival;      // the date of `received`
     absl::Duration timeout;  // from `received`
     std::shared_ptr<Placer> placer;
     std::shared_ptr<ResponseSink> sink;   // released after its last call
@@ -97,6 +97,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
 
   template <typename Call, typename Request, typename Method>
   std::shared_ptr<Call> StartPrefill(uint32_t attempt, WorkerConnection& worker, Request request, Method method);
+  absl::Time DueTime(bool is_batch) const;
   v1::AttemptHeader MakeHeader(uint32_t attempt, const Placement& placement) const;
   std::vector<PageKey> PagesOfContext();
   absl::Duration TimeLeft() const;

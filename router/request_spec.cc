@@ -31,7 +31,6 @@ absl::Status NotSupported(const std::string& field) {
 
 absl::Status CheckUnsupported(const v1::GenerateRequest& request) {
   if (request.has_tenant()) return NotSupported("tenant");
-  if (request.has_priority()) return NotSupported("priority");
   if (request.has_adapter_id()) return NotSupported("adapter_id");
   if (request.has_n() && request.n() != 1) return Invalid("n", request.n(), "1 (more choices are not supported yet)");
   if (request.has_prompt_logprobs()) return NotSupported("prompt_logprobs");
@@ -231,6 +230,17 @@ absl::Status CheckObjective(const char* field, double seconds) {
   return Invalid(field, absl::StrCat(seconds), absl::StrCat("0 to ", kMaxObjectiveSeconds));
 }
 
+// proto3 keeps numbers that no value of the enumeration has.
+absl::Status CheckEnums(const v1::GenerateRequest& request) {
+  if (!v1::Priority_IsValid(request.priority())) {
+    return Invalid("priority", static_cast<int>(request.priority()), "PRIORITY_INTERACTIVE or PRIORITY_BATCH");
+  }
+  if (!v1::WhenLate_IsValid(request.when_late())) {
+    return Invalid("when_late", static_cast<int>(request.when_late()), "WHEN_LATE_REFUSE or WHEN_LATE_SERVE");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckRequest(const v1::GenerateRequest& request) {
@@ -246,6 +256,7 @@ absl::Status CheckRequest(const v1::GenerateRequest& request) {
   }
   BATON_RETURN_IF_ERROR(CheckObjective("ttft_slo_seconds", request.ttft_slo_seconds()));
   BATON_RETURN_IF_ERROR(CheckObjective("tpot_slo_seconds", request.tpot_slo_seconds()));
+  BATON_RETURN_IF_ERROR(CheckEnums(request));
   BATON_RETURN_IF_ERROR(CheckNumbers(request.sampling()));
   BATON_RETURN_IF_ERROR(CheckStops(request.sampling()));
   return CheckCounts(request.sampling());
@@ -260,7 +271,12 @@ absl::StatusOr<RequestSpec> ResolveRequest(const v1::GenerateRequest& request, c
   BATON_RETURN_IF_ERROR(ResolveLength(request, limits, spec));
   ResolveSampling(request.sampling(), assets, defaults.seed, spec.sampling);
   spec.cache_salt = request.cache_salt();
-  spec.objectives = defaults.objectives;
+  spec.is_batch = request.priority() == v1::PRIORITY_BATCH;
+  if (!spec.is_batch) spec.objectives = defaults.objectives;
+  spec.when_late = defaults.when_late;
+  if (request.when_late() != v1::WHEN_LATE_UNSPECIFIED) {
+    spec.when_late = request.when_late() == v1::WHEN_LATE_SERVE ? WhenLate::kServe : WhenLate::kRefuse;
+  }
   if (request.has_ttft_slo_seconds()) spec.objectives.ttft = absl::Seconds(request.ttft_slo_seconds());
   if (request.has_tpot_slo_seconds()) spec.objectives.tpot = absl::Seconds(request.tpot_slo_seconds());
   spec.stop.assign(request.sampling().stop().begin(), request.sampling().stop().end());

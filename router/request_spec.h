@@ -26,6 +26,9 @@ struct Objectives {
   bool any() const { return ttft > absl::ZeroDuration() || tpot > absl::ZeroDuration(); }
 };
 
+// Decides about a request that would come too late, or would make others come too late.
+enum class WhenLate : uint8_t { kRefuse, kServe };
+
 struct RequestSpec {
   std::string model;
   std::string assets_fingerprint;
@@ -35,6 +38,8 @@ struct RequestSpec {
   bool skip_special_tokens = true;
   std::string cache_salt;  // only requests of one salt share KV pages
   Objectives objectives = {};
+  bool is_batch = false;  // priority batch
+  WhenLate when_late = WhenLate::kRefuse;
 };
 
 struct ModelLimits {
@@ -51,7 +56,8 @@ absl::Status CheckRequest(const v1::GenerateRequest& request);
 // Values for a request that does not give its own.
 struct RequestDefaults {
   uint64_t seed = 0;
-  Objectives objectives = {};
+  Objectives objectives = {};  // of interactive requests
+  WhenLate when_late = WhenLate::kRefuse;
 };
 
 // `request` must pass CheckRequest.

@@ -128,6 +128,8 @@ class WorkerTable {
     uint32_t tokens = 0;  // to compute
     uint32_t pages = 0;
     uint32_t context = 0;  // tokens of a sequence that will decode there
+    bool is_batch = false;
+    double tpot_slo = 0;  // of that sequence; 0: none
   };
 
   struct Worker {
@@ -145,7 +147,8 @@ class WorkerTable {
     std::string detail;
     std::optional<WorkerRef> ref;  // since the first report
     v1::WorkerStatus status;
-    std::vector<SentWork> sent;
+    SteadyTime load_as_of = SteadyTime::InfinitePast();  // of the figures in status.load()
+    std::vector<SentWork> sent;                          // in order of time
     KnownPages pages;
     bool watching_pages = false;
     uint64_t pages_watch = 0;  // the latest; pages of an earlier watch are dropped
@@ -191,14 +194,17 @@ class WorkerTable {
   bool Usable(const Pair& pair) const;
   bool Matches(const Worker& worker, const PlacementQuery& query) const;
   // `query` tells what is asked for, if anything.
-  WorkerView View(const Worker& worker, const PlacementQuery& query = {}) const;
-  PairView View(const Pair& pair) const;
+  WorkerView View(SteadyTime now, const Worker& worker, const PlacementQuery& query = {}) const;
+  PairView View(SteadyTime now, const Pair& pair) const;
+  // Adds what has changed at the worker since its report: the router has sent work, and the worker has computed.
+  static void AddSince(SteadyTime now, const Worker& worker, WorkerView& view);
   PairStatus StatusOf(const Pair& pair) const;
   Candidates FindCandidates(SteadyTime now, const PlacementQuery& query) const;
   std::string Explain(const Candidates& candidates, const PlacementNeed& need) const;
+  static PlacementResult NotNow(const Judgement& judgement, const PlacementQuery& query, const PlacementNeed& need);
   PlacementResult PlaceMigration(SteadyTime now, const Candidates& candidates, const PlacementQuery& query);
   void WantFasterPair(SteadyTime now, const Candidates& candidates, const PlacementNeed& need, const PairView* chosen);
-  PlacementResult WhyNotPlaced(const Candidates& candidates, const PlacementQuery& query) const;
+  PlacementResult WhyNotPlaced(SteadyTime now, const Candidates& candidates, const PlacementQuery& query) const;
   Placement MakePlacement(size_t prefill, size_t decode, uint64_t pair) const;
   const ModelAssets* LoadedAssets(const Worker& worker) const;
   std::string WhyNotServed(const std::string& model) const;

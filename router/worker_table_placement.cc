@@ -22,6 +22,9 @@ constexpr size_t kExplainedPairs = 8;
 PlacementNeed NeedOf(const PlacementQuery& query) {
   return {.prompt_tokens = query.prompt_tokens,
           .total_tokens = query.total_tokens,
+          .is_batch = query.is_batch,
+          .waited = absl::ToDoubleSeconds(query.waited),
+          .time_left = query.time_left < absl::InfiniteDuration() ? absl::ToDoubleSeconds(query.time_left) : 0,
           .ttft_slo = absl::ToDoubleSeconds(query.ttft_slo),
           .tpot_slo = absl::ToDoubleSeconds(query.tpot_slo)};
 }
@@ -34,12 +37,17 @@ bool WorkerTable::Matches(const Worker& worker, const PlacementQuery& query) con
          (query.numerics_id.empty() || model.numerics_id() == query.numerics_id);
 }
 
-WorkerView WorkerTable::View(const Worker& worker, const PlacementQuery& query) const {
+WorkerView WorkerTable::View(SteadyTime now, const Worker& worker, const PlacementQuery& query) const {
   const v1::WorkerCapacity& capacity = worker.status.capacity();
   const v1::WorkerLoad& load = worker.status.load();
   WorkerView view;
   view.avoided = std::ranges::find(query.avoid, worker.ref->key) != query.avoid.end();
   view.waiting_tokens = load.waiting_tokens();
+  view.waiting_batch_tokens = load.waiting_batch_tokens();
+  view.waiting_requests = load.waiting_requests();
+  view.sequence_seconds = load.sequence_seconds();
+  view.objectives = load.tpot_objectives();
+  view.tpot_slo = load.tpot_slo_seconds();
   view.prefill_tokens_per_second = load.prefill_tokens_per_second();
   view.step_seconds = load.step_seconds();
   // On a decode worker, waiting requests are sequences whose KV is on the way.
@@ -56,21 +64,46 @@ WorkerView WorkerTable::View(const Worker& worker, const PlacementQuery& query) 
                .prompt_token = cost.prompt_token_seconds(),
                .decode_row = cost.decode_row_seconds(),
                .attended = cost.attended_seconds()};
-  uint64_t taken = uint64_t{load.pages_used()} + load.pages_quarantined();
-  for (const SentWork& sent : worker.sent) {
-    view.waiting_tokens += sent.tokens;
-    view.running_tokens += sent.context;
-    taken += sent.pages;
-  }
-  view.pages_free = view.pages_total - std::min(view.pages_total, taken);
+  view.pages_free =
+      view.pages_total - std::min(view.pages_total, uint64_t{load.pages_used()} + load.pages_quarantined());
+  AddSince(now, worker, view);
   if (query.page_tokens == view.page_tokens) {
     view.cached_tokens = static_cast<uint32_t>(worker.pages.CountPrefix(query.pages)) * view.page_tokens;
   }
   return view;
 }
 
-PairView WorkerTable::View(const Pair& pair) const {
-  return {pair.id, pair.local(), View(workers_.at(pair.prefill)), View(workers_.at(pair.decode)), pair.path};
+void WorkerTable::AddSince(SteadyTime now, const Worker& worker, WorkerView& view) {
+  double batch = static_cast<double>(std::min(view.waiting_batch_tokens, view.waiting_tokens));
+  double interactive = static_cast<double>(view.waiting_tokens) - batch;
+  const double speed = view.prefill_tokens_per_second * PromptShare(view);
+  SteadyTime time = worker.load_as_of;
+  // The worker computes as long as prompts wait, those of interactive requests first.
+  const auto compute_until = [&](SteadyTime end) {
+    if (end <= time) return;
+    double computed = speed * absl::ToDoubleSeconds(end - time);
+    time = end;
+    const double of_interactive = std::min(interactive, computed);
+    interactive -= of_interactive;
+    batch -= std::min(batch, computed - of_interactive);
+  };
+  for (const SentWork& sent : worker.sent) {
+    compute_until(sent.at);
+    (sent.is_batch ? batch : interactive) += sent.tokens;
+    view.running_tokens += sent.context;
+    view.pages_free -= std::min<uint64_t>(view.pages_free, sent.pages);
+    if (sent.tpot_slo > 0) {
+      ++view.objectives;
+      view.tpot_slo = view.tpot_slo > 0 ? std::min(view.tpot_slo, sent.tpot_slo) : sent.tpot_slo;
+    }
+  }
+  compute_until(now);
+  view.waiting_batch_tokens = static_cast<uint64_t>(batch);
+  view.waiting_tokens = static_cast<uint64_t>(interactive + batch);
+}
+
+PairView WorkerTable::View(SteadyTime now, const Pair& pair) const {
+  return {pair.id, pair.local(), View(now, workers_.at(pair.prefill)), View(now, workers_.at(pair.decode)), pair.path};
 }
 
 Placement WorkerTable::MakePlacement(size_t prefill, size_t decode, uint64_t pair) const {
@@ -87,7 +120,7 @@ Placement WorkerTable::MakePlacement(size_t prefill, size_t decode, uint64_t pai
 WorkerTable::Candidates WorkerTable::FindCandidates(SteadyTime now, const PlacementQuery& query) const {
   Candidates candidates;
   for (const auto& [index, worker] : workers_) {
-    if (worker.serving() && Matches(worker, query)) candidates.views.emplace(index, View(worker, query));
+    if (worker.serving() && Matches(worker, query)) candidates.views.emplace(index, View(now, worker, query));
   }
   for (const Pair& pair : pairs_.pairs()) {
     const auto prefill = candidates.views.find(pair.prefill);
@@ -102,27 +135,57 @@ WorkerTable::Candidates WorkerTable::FindCandidates(SteadyTime now, const Placem
 }
 
 PlacementResult WorkerTable::Place(SteadyTime now, const PlacementQuery& query) {
-  const PlacementNeed need = NeedOf(query);
+  PlacementNeed need = NeedOf(query);
   const Candidates candidates = FindCandidates(now, query);
   if (query.migrates) return PlaceMigration(now, candidates, query);
-  const std::optional<size_t> chosen = ChoosePair(options_.placement, candidates.pairs, need, turn_++);
+  std::optional<size_t> chosen = ChoosePair(options_.placement, candidates.pairs, need, turn_++);
   WantFasterPair(now, candidates, need, chosen ? &candidates.pairs[*chosen] : nullptr);
-  if (!chosen) return WhyNotPlaced(candidates, query);
+  if (!chosen) return WhyNotPlaced(now, candidates, query);
+  if (!query.has_begun) {
+    const AssumedSpeed assumed = FastestOf(candidates.pairs);
+    Judgement judgement = Judge(candidates.pairs[*chosen], need, assumed);
+    const bool serves_late = query.when_late == WhenLate::kServe && judgement.verdict != Verdict::kServe;
+    if (!need.is_batch && (serves_late || judgement.verdict == Verdict::kHopeless)) {
+      need.is_batch = true;
+      chosen = ChoosePair(options_.placement, candidates.pairs, need, turn_++);
+      judgement = Judge(candidates.pairs[*chosen], need, assumed);
+    }
+    if (judgement.verdict != Verdict::kServe) return NotNow(judgement, query, need);
+  }
   const PairView& view = candidates.pairs[*chosen];
   const Pair& pair = *pairs_.Find(view.pair);
   pairs_.NoteUse(now, pair.id);
-  const uint32_t pages = PagesToStart(view.decode, query.prompt_tokens);
-  const uint32_t tokens = TokensToCompute(view.prefill, need);
-  if (pair.local()) {
-    workers_.at(pair.decode).sent.push_back({now, tokens, pages, query.prompt_tokens});
-  } else {
-    workers_.at(pair.prefill).sent.push_back({.at = now, .tokens = tokens});
-    workers_.at(pair.decode).sent.push_back({.at = now, .pages = pages, .context = query.prompt_tokens});
+  const SentWork to_compute{.at = now, .tokens = TokensToCompute(view.prefill, need), .is_batch = need.is_batch};
+  SentWork to_decode = to_compute;
+  to_decode.pages = PagesToStart(view.decode, query.prompt_tokens);
+  to_decode.context = query.prompt_tokens;
+  to_decode.tpot_slo = need.tpot_slo;
+  if (!pair.local()) {
+    to_decode.tokens = 0;
+    workers_.at(pair.prefill).sent.push_back(to_compute);
   }
+  workers_.at(pair.decode).sent.push_back(to_decode);
   PlacementResult placed{PlacementResult::Kind::kPlaced, MakePlacement(pair.prefill, pair.decode, pair.id), ""};
   placed.placement.cached_tokens = view.prefill.cached_tokens;
+  placed.placement.is_batch = need.is_batch;
   if (query.explain) placed.placement.estimates = Explain(candidates, need);
   return placed;
+}
+
+PlacementResult WorkerTable::NotNow(const Judgement& judgement, const PlacementQuery& query,
+                                    const PlacementNeed& need) {
+  PlacementResult result;
+  result.retry_after = absl::Seconds(judgement.retry_after);
+  if (judgement.verdict == Verdict::kLate) {
+    result.kind = PlacementResult::Kind::kLate;
+    result.detail = absl::StrCat("the first token of a request for model ", query.model, " would come too late");
+  } else {
+    result.kind = PlacementResult::Kind::kNoRoom;
+    result.detail =
+        absl::StrCat("the decode workers of model ", query.model, " have no time per token left for one more sequence");
+    result.may_wait = need.is_batch || need.ttft_slo > 0;
+  }
+  return result;
 }
 
 // Returns the pairs with the least costs in seconds, such as "p0+d1 0.0123, p1+d1 0.0208".
@@ -191,16 +254,24 @@ void WorkerTable::WantFasterPair(SteadyTime now, const Candidates& candidates, c
   if (fastest) pairs_.Want(now, fastest->first, fastest->second);
 }
 
-PlacementResult WorkerTable::WhyNotPlaced(const Candidates& candidates, const PlacementQuery& query) const {
+PlacementResult WorkerTable::WhyNotPlaced(SteadyTime now, const Candidates& candidates,
+                                          const PlacementQuery& query) const {
   const auto fits = [&](const PairView& pair) { return query.total_tokens <= LargestSequence(pair); };
   if (std::ranges::any_of(candidates.pairs, fits)) {
-    return {
+    PlacementResult result{
         PlacementResult::Kind::kOnlyAvoided,
         {},
         absl::StrCat("every ready pair of workers of model ", query.model, " has a worker that failed this request")};
+    result.retry_after = absl::InfiniteDuration();
+    const AssumedSpeed assumed = FastestOf(candidates.pairs);
+    for (const PairView& pair : candidates.pairs) {
+      if (!fits(pair)) continue;
+      result.retry_after = std::min(result.retry_after, absl::Seconds(SecondsUntilRoom(pair, assumed)));
+    }
+    return result;
   }
   for (const Pair& pair : pairs_.pairs()) {
-    if (pair.state == PairSet::State::kMismatch || !Matches(workers_.at(pair.decode), query) || !fits(View(pair)))
+    if (pair.state == PairSet::State::kMismatch || !Matches(workers_.at(pair.decode), query) || !fits(View(now, pair)))
       continue;
     const PairStatus status = StatusOf(pair);
     return {PlacementResult::Kind::kNoneReady,

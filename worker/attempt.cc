@@ -120,10 +120,17 @@ absl::StatusOr<Attempt> ParseAttempt(const v1::AttemptHeader& header, const Atte
   BATON_ASSIGN_OR_RETURN(attempt.key.request, RequestId::FromBytes(header.request_id()));
   attempt.key.attempt = header.attempt();
   if (attempt.key.attempt == 0) return Invalid("attempt", 0, "1 or more");
-  attempt.arrival = absl::FromUnixNanos(header.arrival_unix_nanos());
+  attempt.due = absl::FromUnixNanos(header.due_unix_nanos());
   attempt.is_probe = header.is_probe();
   if (!(header.tpot_slo_seconds() >= 0)) return Invalid("tpot_slo_seconds", header.tpot_slo_seconds(), "0 or more");
   attempt.tpot_slo = absl::Seconds(header.tpot_slo_seconds());
+  attempt.priority = header.priority() == v1::PRIORITY_BATCH ? Priority::kBatch : Priority::kInteractive;
+  if (!(header.first_token_within_seconds() >= 0)) {
+    return Invalid("first_token_within_seconds", header.first_token_within_seconds(), "0 or more");
+  }
+  if (header.first_token_within_seconds() > 0) {
+    attempt.first_token_within = absl::Seconds(header.first_token_within_seconds());
+  }
   if (const auto trace = TraceContext::Parse(header.traceparent())) attempt.trace_id = trace->trace_id;
 
   for (TokenId token : header.prompt_token_ids()) BATON_RETURN_IF_ERROR(CheckToken("prompt_token_ids", token, limits));

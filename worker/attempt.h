@@ -21,9 +21,11 @@ class AttemptHeader;
 
 namespace baton {
 
+enum class Priority : uint8_t { kInteractive, kBatch };
+
 struct Attempt {
   AttemptKey key;
-  absl::Time arrival;  // of the request at the router: decides the age
+  absl::Time due;  // of the request: decides the age (worker/schedule.h)
   std::vector<TokenId> prompt;
   std::vector<TokenId> prior_output;  // of earlier attempts; output, not prompt
   SamplingParams sampling;
@@ -31,6 +33,8 @@ struct Attempt {
   std::string trace_id;                    // of W3C Trace Context, for logs; may be empty
   bool is_probe = false;                   // a router's test of a pair, not a client's request
   absl::Duration tpot_slo;                 // objective for the time per output token; 0: none
+  Priority priority = Priority::kInteractive;
+  absl::Duration first_token_within = absl::InfiniteDuration();  // later, the attempt fails as too late
 
   // Tokens whose KV a prefill computes.
   int context_tokens() const { return static_cast<int>(prompt.size() + prior_output.size()); }

@@ -211,6 +211,13 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
   load.set_prefill_tokens_per_second(load_.prefill_tokens_per_second);
   load.set_step_seconds(load_.step_seconds);
   load.set_running_tokens(load_.running_tokens);
+  load.set_waiting_batch_tokens(load_.waiting_batch_tokens);
+  load.set_tpot_objectives(load_.tpot_objectives);
+  load.set_tpot_slo_seconds(load_.tpot_slo_seconds);
+  load.set_sequence_seconds(load_.sequence_seconds);
+  if (const int64_t began = load_.step_began_nanos; began != 0) {
+    load.set_age_seconds(absl::ToDoubleSeconds(SteadyTime::Now() - SteadyTime() - absl::Nanoseconds(began)));
+  }
   v1::StepCost& cost = *load.mutable_step_cost();
   cost.set_step_seconds(load_.cost_step);
   cost.set_prompt_token_seconds(load_.cost_prompt_token);

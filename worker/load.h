@@ -17,7 +17,12 @@ struct WorkerLoadBoard {
   std::atomic<uint32_t> running_sequences{0};
   std::atomic<double> prefill_tokens_per_second{0};
   std::atomic<double> step_seconds{0};
-  std::atomic<uint64_t> running_tokens{0};  // context of the running sequences
+  std::atomic<uint64_t> waiting_batch_tokens{0};  // of waiting_tokens, with priority batch
+  std::atomic<uint64_t> running_tokens{0};        // context of the running sequences
+  std::atomic<uint32_t> tpot_objectives{0};       // attempts with an objective for the time per token
+  std::atomic<double> tpot_slo_seconds{0};        // the least of these objectives; 0: none
+  std::atomic<double> sequence_seconds{0};        // mean time that recent sequences decoded; 0: not measured
+  std::atomic<int64_t> step_began_nanos{0};       // SteadyTime of the step that runs; 0: none
   // StepCost
   std::atomic<double> cost_step{0};
   std::atomic<double> cost_prompt_token{0};

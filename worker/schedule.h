@@ -22,14 +22,16 @@ struct ScheduleLimits {
   int max_sequences = 64;  // per step
 };
 
-// Of two attempts, the older attempt is served first and preempted last. A request keeps its age through preemption and
-// retries, because `arrival` is the time at which the router received the request.
+// Of two attempts, the older attempt is served first and preempted last: the older attempt is due earlier. The router
+// decides when a request is due: the arrival, and the time that the request's objective or priority leaves. A request
+// keeps its age through preemption and retries. A request that may wait is served in the end, because each new request
+// is due later than the last.
 struct Age {
-  absl::Time arrival;
+  absl::Time due;
   AttemptKey key;  // breaks ties
 
   friend bool operator<(const Age& a, const Age& b) {  // a is older
-    return a.arrival != b.arrival ? a.arrival < b.arrival : a.key < b.key;
+    return a.due != b.due ? a.due < b.due : a.key < b.key;
   }
   bool operator==(const Age&) const = default;
 };

@@ -54,6 +54,13 @@ void GenerationFlags::AddTo(CLI::App& app) {
   app.add_option("--ttft-slo", ttft_slo_, "objective for the time to first token, e.g. 500ms (default: the router's)");
   app.add_option("--tpot-slo", tpot_slo_,
                  "objective for the time per further token, e.g. 40ms (default: the router's)");
+  AddChoice<v1::Priority>(app, "--priority", &priority_,
+                          "batch: wait while interactive requests need the workers (default: interactive)",
+                          {{"interactive", v1::PRIORITY_INTERACTIVE}, {"batch", v1::PRIORITY_BATCH}});
+  AddChoice<v1::WhenLate>(app, "--when-late", &when_late_,
+                          "if an objective would be missed because of the load: refuse, or serve with priority batch "
+                          "(default: the router's)",
+                          {{"refuse", v1::WHEN_LATE_REFUSE}, {"serve", v1::WHEN_LATE_SERVE}});
   const std::string before = app.option_defaults()->get_group();
   app.option_defaults()->group("Sampling (default: the model's generation_config)");
   AddNumber(app, "--temperature", &temperature_, ">= 0; 0 is greedy");
@@ -93,6 +100,8 @@ absl::Status GenerationFlags::Fill(v1::GenerateRequest& request) const {
     BATON_ASSIGN_OR_RETURN(const absl::Duration objective, ParseTimeout("--tpot-slo", tpot_slo_));
     request.set_tpot_slo_seconds(absl::ToDoubleSeconds(objective));
   }
+  if (priority_) request.set_priority(*priority_);
+  if (when_late_) request.set_when_late(*when_late_);
   v1::SamplingParams& sampling = *request.mutable_sampling();
   if (temperature_) sampling.set_temperature(*temperature_);
   if (top_k_) sampling.set_top_k(*top_k_);

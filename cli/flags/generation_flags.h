@@ -37,6 +37,8 @@ class GenerationFlags {
   std::string timeout_;
   std::string ttft_slo_;
   std::string tpot_slo_;
+  std::optional<v1::Priority> priority_;
+  std::optional<v1::WhenLate> when_late_;
   std::optional<float> temperature_;
   std::optional<int32_t> top_k_;
   std::optional<float> top_p_;

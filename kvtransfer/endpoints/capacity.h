@@ -21,7 +21,7 @@ class HandoffCapacity {
  public:
   struct Claim {
     AttemptKey key;
-    absl::Time arrival;  // of the request at the router
+    absl::Time due;  // of the request: orders the claims
     int pages = 0;
     std::vector<PageHash> names;  // of the content of the first pages
   };

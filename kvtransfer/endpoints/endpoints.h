@@ -66,9 +66,9 @@ class HandoffReceiver {
 
   virtual ~HandoffReceiver() = default;
 
-  // Lets a writer reserve for the attempt of a request that arrived at the router at `arrival`. ALREADY_EXISTS: the
+  // Lets a writer reserve for the attempt of a request that is due at `due`. ALREADY_EXISTS: the
   // attempt is open. FAILED_PRECONDITION: this or a later attempt of the request was open before.
-  virtual absl::Status OpenAttempt(const AttemptKey& key, absl::Time arrival) = 0;
+  virtual absl::Status OpenAttempt(const AttemptKey& key, absl::Time due) = 0;
   // Closes an attempt that was cancelled, or whose sequence has left the batch. Revokes the writer's grant: the pool
   // gets the pages back when the writer's fence arrives or the writer is revoked. Idempotent.
   virtual void CloseAttempt(const AttemptKey& key) = 0;

@@ -36,7 +36,7 @@ class PoolPages final : public handoff::Admission {
 
   absl::Status Enqueue(Claim claim) override {
     return capacity_.Enqueue(
-        {.key = claim.key, .arrival = claim.arrival, .pages = claim.pages, .names = std::move(claim.names)});
+        {.key = claim.key, .due = claim.due, .pages = claim.pages, .names = std::move(claim.names)});
   }
   std::vector<Decision> TakeDecisions() override {
     std::vector<Decision> decisions;
@@ -119,9 +119,9 @@ class ReceiverEndpoint final : public TransportReceiver {
     pages = pages_.TakeAll();
   }
 
-  absl::Status OpenAttempt(const AttemptKey& key, absl::Time arrival) override {
+  absl::Status OpenAttempt(const AttemptKey& key, absl::Time due) override {
     MutexLock lock(mutex_);
-    return machine_.Open(key, arrival);
+    return machine_.Open(key, due);
   }
 
   void CloseAttempt(const AttemptKey& key) override { Apply(handoff::ReceiverMachine::Close{key}); }

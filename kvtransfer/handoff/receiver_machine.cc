@@ -16,7 +16,7 @@ Outcome WriterLost(const absl::Status& why) {
 
 }  // namespace
 
-absl::Status ReceiverMachine::Open(const AttemptKey& key, absl::Time arrival) {
+absl::Status ReceiverMachine::Open(const AttemptKey& key, absl::Time due) {
   if (attempts_.contains(key)) {
     return absl::AlreadyExistsError(absl::StrCat("attempt ", key.ToString(), " is open"));
   }
@@ -28,7 +28,7 @@ absl::Status ReceiverMachine::Open(const AttemptKey& key, absl::Time arrival) {
     return absl::FailedPreconditionError(
         absl::StrCat("attempt ", key.ToString(), " or a later attempt of the request was open before"));
   }
-  attempts_[key].arrival = arrival;
+  attempts_[key].due = due;
   return absl::OkStatus();
 }
 
@@ -103,8 +103,8 @@ void ReceiverMachine::Receive(PeerId peer, const Reserve& reserve, Admission& ad
   std::vector<PageHash> names = reserve.page_hashes;
   const auto full_pages = static_cast<size_t>(config_.layout->full_pages(reserve.tokens));
   if (names.size() > full_pages) names.resize(full_pages);
-  const absl::Status waits = admission.Enqueue(
-      {.key = it->first, .arrival = it->second.arrival, .pages = int(needed), .names = std::move(names)});
+  const absl::Status waits =
+      admission.Enqueue({.key = it->first, .due = it->second.due, .pages = int(needed), .names = std::move(names)});
   if (!waits.ok()) return Refuse(it, Outcome(Cause::kOverloaded, std::string(waits.message())), admission, out);
   it->second.state = State::kQueued;
   CarryOutDecisions(admission, out);

@@ -110,10 +110,10 @@ class ReceiverMachine {
 
   explicit ReceiverMachine(const ReceiverConfig& config) : config_(config) {}
 
-  // Opens an attempt of a request that arrived at the router at `arrival`.
+  // Opens an attempt of a request that is due at `due`.
   // ALREADY_EXISTS: the attempt is open. FAILED_PRECONDITION: this or a later attempt of the request was open before.
   // RESOURCE_EXHAUSTED: max_attempts are open. UNAVAILABLE: the worker drains.
-  absl::Status Open(const AttemptKey& key, absl::Time arrival);
+  absl::Status Open(const AttemptKey& key, absl::Time due);
 
   std::vector<Action> On(const Event& event, Admission& admission);
 
@@ -133,7 +133,7 @@ class ReceiverMachine {
   using Actions = std::vector<Action>;
   struct Attempt {
     State state = State::kOpen;
-    absl::Time arrival;
+    absl::Time due;
     PeerId peer{};                 // from queued on
     int tokens = 0;                // from queued on
     GrantedPages granted;          // while granted or revoking; the last page of each KV group is for growth

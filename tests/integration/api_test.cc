@@ -235,7 +235,7 @@ TEST_F(ApiTest, AMessageOverTheSizeLimitIsRefused) {
 TEST_F(ApiTest, FieldsThatAreNotSupportedAreRefusedByName) {
   const std::vector<std::pair<std::string, std::function<void(v1::GenerateRequest&)>>> cases = {
       {"tenant", [](auto& r) { r.set_tenant("t"); }},
-      {"priority", [](auto& r) { r.set_priority(1); }},
+      {"priority", [](auto& r) { r.set_priority(static_cast<v1::Priority>(9)); }},
       {"adapter_id", [](auto& r) { r.set_adapter_id("a"); }},
       {"n", [](auto& r) { r.set_n(2); }},
       {"prompt_logprobs", [](auto& r) { r.set_prompt_logprobs(1); }},

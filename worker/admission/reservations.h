@@ -15,10 +15,8 @@ class Reservations final : public HandoffCapacity {
   explicit Reservations(CapacityLedger* ledger) : ledger_(*ledger) {}
 
   absl::Status Enqueue(Claim claim) override {
-    return ledger_.Enqueue({.claimant = kClaimant,
-                            .age = {claim.arrival, claim.key},
-                            .pages = claim.pages,
-                            .names = std::move(claim.names)});
+    return ledger_.Enqueue(
+        {.claimant = kClaimant, .age = {claim.due, claim.key}, .pages = claim.pages, .names = std::move(claim.names)});
   }
   std::vector<Decision> TakeDecisions() override { return ledger_.TakeDecisions(kClaimant); }
   std::vector<PageRef> Withdraw(const AttemptKey& key) override { return ledger_.Withdraw(kClaimant, key); }

@@ -43,7 +43,8 @@ struct Job {
         route(way),
         events(std::move(reports)),
         phase(way == Route::kReceive ? Phase::kAwaiting : Phase::kWaiting),
-        queued_since(now) {}
+        queued_since(now),
+        first_token_by(now + sequence.attempt().first_token_within) {}
 
   // Returns whether the phase changed.
   bool Advance(PhaseEvent event) {
@@ -62,6 +63,8 @@ struct Job {
     return phase == Phase::kAwaiting || phase == Phase::kWaiting || phase == Phase::kClaiming ||
            phase == Phase::kQueued || phase == Phase::kReclaiming;
   }
+  // Returns whether the first step of the prompt is still to come.
+  bool waits_to_compute() const { return has_prompt_to_compute() && phase != Phase::kComputing; }
   // Returns whether a reservation of this job is open at a decode worker.
   bool hands_over() const {
     return route == Route::kHandOver && phase >= Phase::kReserving && phase <= Phase::kCommitting;
@@ -73,14 +76,17 @@ struct Job {
     chunks.back().tokens += chunk.tokens;
     chunks.back().duration = chunk.start + chunk.duration - chunks.back().start;
   }
+  // Only for a job that decodes.
+  SteadyTime decoding_since() const { return route == Route::kReceive ? queued_since : *started + prefill; }
   bool in_batch() const { return phase == Phase::kComputing || phase == Phase::kDecoding; }
 
   Sequence sequence;
   const Route route;
   const std::shared_ptr<AttemptEvents> events;
   Phase phase;
-  HandoffTarget target;  // of kHandOver
-  SteadyTime queued_since;
+  HandoffTarget target;     // of kHandOver
+  SteadyTime queued_since;  // since it came, or since its pages came from another worker
+  const SteadyTime first_token_by;
   std::optional<SteadyTime> started;  // first step
   absl::Duration prefill;             // first step to first token
   std::vector<PromptChunk> chunks;    // of the prompt; see NoteChunk

@@ -34,7 +34,7 @@ void Scheduler::Submit(Route route, Attempt submitted, const HandoffTarget& targ
   added.target = target;
   const Attempt& attempt = added.sequence.attempt();
   const AttemptKey key = attempt.key;
-  if (!jobs_.Add({attempt.arrival, key}, job)) {
+  if (!jobs_.Add({attempt.due, key}, job)) {
     // The attempt that is here did not come through the receiver, which opens an attempt once.
     if (added.route == Route::kReceive) parts_.receiver->CloseAttempt(key);
     parts_.metrics->AttemptEnded(attempt, Cause::kInvalid);
@@ -72,13 +72,50 @@ void Scheduler::FailAll() {
 
 bool Scheduler::Tick() {
   if (draining_) AnnounceDraining();
+  FailLate();
   GrowAll();  // first, so that the ledger keeps pages for a sequence that could not grow
   ClaimForPrompts();
   const bool refused = TakeDecisions();
   const std::vector<Share> plan = Plan();
-  if (!plan.empty()) RunStep(plan);
+  if (!plan.empty()) {
+    // Attempts may have come since the last step, and this step may take long.
+    PublishLoad();
+    parts_.load->step_began_nanos = (parts_.now() - SteadyTime()) / absl::Nanoseconds(1);
+    RunStep(plan);
+    parts_.load->step_began_nanos = 0;
+  }
   PublishLoad();
   return refused || !plan.empty();
+}
+
+void Scheduler::FailLate() {
+  const SteadyTime now = parts_.now();
+  std::vector<AttemptKey> late;
+  for (const auto& [age, job] : jobs_) {
+    if (job->waits_to_compute() && now + TimeToCompute(*job) > job->first_token_by) late.push_back(age.key);
+  }
+  for (const AttemptKey& key : late) {
+    Job& job = *jobs_.Find(key);
+    Fail(job,
+         Outcome(Cause::kTooLate,
+                 Concat("the prompt has waited for ", absl::FormatDuration(now - job.queued_since),
+                        " and computing it takes about ", absl::FormatDuration(TimeToCompute(job)), ", of the ",
+                        absl::FormatDuration(job.first_token_by - job.queued_since), " left for the first token")));
+  }
+}
+
+// Returns an estimate that is not too long: 0 before the first measurements.
+absl::Duration Scheduler::TimeToCompute(const Job& job) const {
+  if (!times_.cost.known()) return absl::ZeroDuration();
+  StepWork work;
+  work.AddPrompt(0, TokensToCompute(job));
+  return absl::Seconds(times_.cost.Seconds(work));
+}
+
+int Scheduler::TokensToCompute(const Job& job) {
+  // The pending tokens of a prompt without pages do not count its cached tokens yet.
+  const int cached = job.sequence.page_ids().empty() ? job.expected_cached : 0;
+  return std::max(job.sequence.pending_tokens() - cached, 1);
 }
 
 PromptFigures Scheduler::FiguresOf(const Job& job) const {
@@ -117,7 +154,7 @@ void Scheduler::Claim(Job& job, bool urgent) {
   const int tokens = static_cast<int>(job.sequence.tokens().size()) + (job.route == Route::kLocal ? 1 : 0);
   const auto names = job.sequence.sharable_names();
   const absl::Status queued = parts_.ledger->Enqueue({.claimant = CapacityLedger::Claimant::kLocalPrompt,
-                                                      .age = {attempt.arrival, attempt.key},
+                                                      .age = {attempt.due, attempt.key},
                                                       .pages = parts_.pool->layout().pages_for(tokens),
                                                       .names = {names.begin(), names.end()},
                                                       .urgent = urgent});
@@ -217,6 +254,9 @@ void Scheduler::End(Job& job, Cause cause, Handoff handoff) {
   const AttemptKey key = job.sequence.key();
   const bool aborts_handoff = job.hands_over() && handoff != Handoff::kOver;
   parts_.metrics->AttemptEnded(job.sequence.attempt(), cause);
+  if (job.phase == Phase::kDecoding && cause == Cause::kFinished) {
+    UpdateMean(parts_.load->sequence_seconds, absl::ToDoubleSeconds(parts_.now() - job.decoding_since()));
+  }
   job.Advance(PhaseEvent::kEnded);
   AbortDeparture(job, Outcome(Cause::kRevoked, Concat("the attempt has ended: ", Name(cause))));
   LeaveCapacity(job);
@@ -248,21 +288,31 @@ void Scheduler::PublishLoad() {
   uint32_t waiting = 0;
   uint32_t running = 0;
   uint64_t waiting_tokens = 0;
+  uint64_t waiting_batch_tokens = 0;
   uint64_t running_tokens = 0;
+  uint32_t objectives = 0;
+  absl::Duration tpot_slo = absl::InfiniteDuration();
   for (const auto& [age, job] : jobs_) {
     if (job->phase == Phase::kReleasing) continue;
     (job->waits() ? waiting : running) += 1;
+    const Attempt& attempt = job->sequence.attempt();
     if (job->phase == Phase::kDecoding) running_tokens += job->sequence.kv_tokens();
+    if (attempt.tpot_slo > absl::ZeroDuration()) {
+      ++objectives;
+      tpot_slo = std::min(tpot_slo, attempt.tpot_slo);
+    }
     if (!job->has_prompt_to_compute()) continue;
-    const Sequence& sequence = job->sequence;
-    // The pending tokens of a prompt without pages do not count its cached tokens yet.
-    const int cached = sequence.page_ids().empty() ? job->expected_cached : 0;
-    waiting_tokens += std::max(sequence.pending_tokens() - cached, 1);
+    const int tokens = TokensToCompute(*job);
+    waiting_tokens += tokens;
+    if (attempt.priority == Priority::kBatch) waiting_batch_tokens += tokens;
   }
   parts_.load->waiting_requests = waiting;
   parts_.load->running_sequences = running;
   parts_.load->waiting_tokens = waiting_tokens;
+  parts_.load->waiting_batch_tokens = waiting_batch_tokens;
   parts_.load->running_tokens = running_tokens;
+  parts_.load->tpot_objectives = objectives;
+  parts_.load->tpot_slo_seconds = objectives > 0 ? absl::ToDoubleSeconds(tpot_slo) : 0;
   parts_.metrics->SetSequences(running, waiting);
   parts_.metrics->SetPages(parts_.pool->counts());
 }

@@ -89,6 +89,11 @@ class Scheduler {
   void Submit(Route route, Attempt submitted, const HandoffTarget& target, std::shared_ptr<AttemptEvents> events);
   PromptFigures FiguresOf(const Job& job) const;
 
+  // Fails the prompts that wait and whose first token can no longer come in time.
+  void FailLate();
+  absl::Duration TimeToCompute(const Job& job) const;
+  static int TokensToCompute(const Job& job);
+
   // Capacity.
   void ClaimForPrompts();
   bool IsComputedByAnother(Job& job);

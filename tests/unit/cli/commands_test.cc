@@ -84,6 +84,10 @@ TEST_F(CommandsTest, SamplingFlagsReachTheRequest) {
                                             "500ms",
                                             "--tpot-slo",
                                             "40ms",
+                                            "--priority",
+                                            "batch",
+                                            "--when-late",
+                                            "serve",
                                             "--temperature",
                                             "0.5",
                                             "--top-k",
@@ -120,6 +124,8 @@ TEST_F(CommandsTest, SamplingFlagsReachTheRequest) {
                                             "2"});
   EXPECT_DOUBLE_EQ(request.ttft_slo_seconds(), 0.5);
   EXPECT_DOUBLE_EQ(request.tpot_slo_seconds(), 0.04);
+  EXPECT_EQ(request.priority(), v1::PRIORITY_BATCH);
+  EXPECT_EQ(request.when_late(), v1::WHEN_LATE_SERVE);
   EXPECT_EQ(request.model(), "m");
   EXPECT_EQ(request.request_label(), "l");
   const v1::SamplingParams& sampling = request.sampling();

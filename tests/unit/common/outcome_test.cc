@@ -51,6 +51,7 @@ TEST(OutcomeTest, EachCauseHasItsConsequences) {
       {Cause::kPeerLost, "peer_lost", Fault::kPeer, true, true, true, NextStep::kRetry},
       {Cause::kPairMismatch, "pair_mismatch", Fault::kPair, false, true, true, NextStep::kRetry},
       {Cause::kInternal, "internal", Fault::kReporter, true, false, true, NextStep::kRetry},
+      {Cause::kTooLate, "too_late", Fault::kReporter, false, false, false, NextStep::kFindRoom},
   };
   EXPECT_EQ(cases.size(), AllCauses().size());
   for (const Case& c : cases) {

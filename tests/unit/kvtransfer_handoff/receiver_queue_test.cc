@@ -19,7 +19,7 @@ TEST_F(ReceiverTest, ClaimsThePagesOfThePromptAndOneMoreAtTheRequestsAge) {
   ASSERT_OK(receiver_.Open(Key(2), kArrival));
   EXPECT_THAT(From(kAnn, Reserve{Key(2), 3, {{'a'}, {'b'}}}), ElementsAre("2:Queued"));
   EXPECT_EQ(pages_.last_claim().key, Key(2));
-  EXPECT_EQ(pages_.last_claim().arrival, kArrival);
+  EXPECT_EQ(pages_.last_claim().due, kArrival);
   EXPECT_EQ(pages_.last_claim().pages, 4);
   EXPECT_THAT(pages_.last_claim().names, ElementsAre(PageHash{'a'}, PageHash{'b'}));
 }

@@ -64,7 +64,7 @@ class Calls {
   Calls(PrefillNode& prefill, DecodeNode& decode, First first) : prefill_(prefill), decode_(decode), first_(first) {
     static std::atomic<uint64_t> next_request{1};
     attempt_.key = {{next_request++, 1}, 1};
-    attempt_.arrival = absl::Now();
+    attempt_.due = absl::Now();
     attempt_.prompt.assign(kPromptTokens, 5);
     attempt_.sampling.max_tokens = 4;
   }

@@ -37,7 +37,7 @@ class FirstFailure final : public EventSink<v1::DecodeEvent> {
 Attempt LocalAttempt(int prompt_tokens) {
   Attempt attempt;
   attempt.key = {{1, 1}, 1};
-  attempt.arrival = absl::Now();
+  attempt.due = absl::Now();
   attempt.prompt.assign(static_cast<size_t>(prompt_tokens), 5);
   attempt.sampling.max_tokens = 4;
   return attempt;
@@ -162,7 +162,7 @@ TEST(LocalPromptsTest, AnAttemptThatIsHereAlreadyIsNotLeftOpenAtTheReceiver) {
   ASSERT_OK(node.Open(attempt, /*local=*/false, second));
   EXPECT_EQ(second->Get().cause(), v1::CAUSE_INVALID);
   EXPECT_TRUE(
-      Fails(node.receiver().OpenAttempt(attempt.key, attempt.arrival), absl::StatusCode::kFailedPrecondition, "before"))
+      Fails(node.receiver().OpenAttempt(attempt.key, attempt.due), absl::StatusCode::kFailedPrecondition, "before"))
       << "not: it is open";
   node.Cancel(attempt.key, /*local=*/true);
   taken.clear();

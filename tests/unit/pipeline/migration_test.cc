@@ -87,7 +87,7 @@ class Traveller {
   Traveller(Plan plan, const Request& request) : plan_(std::move(plan)) {
     static std::atomic<uint64_t> next_request{1'000'000};
     attempt_.key.request = {next_request++, 0};
-    attempt_.arrival = absl::Now();
+    attempt_.due = absl::Now();
     attempt_.prompt = request.prompt;
     attempt_.sampling = request.sampling;
     if (request.shares_pages) attempt_.page_hash_root = PageHashRoot("model", "", "");
@@ -349,7 +349,7 @@ TEST(Migration, AWorkerThatDrainsOffersSequencesOnceTheyFillAPage) {
   node.StartDraining();
   Attempt attempt;
   attempt.key = {{7, 7}, 1};
-  attempt.arrival = absl::Now();
+  attempt.due = absl::Now();
   attempt.prompt = {1};
   attempt.sampling.max_tokens = 3 * page_tokens;
   const auto events = std::make_shared<Events>();

@@ -64,7 +64,7 @@ class HandoffOutcomeTest : public ::testing::Test {
  protected:
   HandoffOutcomeTest() {
     attempt_.key = {{7, 1}, 1};
-    attempt_.arrival = absl::Now();
+    attempt_.due = absl::Now();
     attempt_.prompt.assign(20, 5);
     attempt_.sampling.max_tokens = 4;
   }

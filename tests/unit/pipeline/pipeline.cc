@@ -242,7 +242,7 @@ DecodeNode::~DecodeNode() {
 
 absl::Status DecodeNode::Open(const Attempt& attempt, bool local, std::shared_ptr<DecodeSink> sink) {
   if (!local) {
-    if (absl::Status opened = receiver().OpenAttempt(attempt.key, attempt.arrival); !opened.ok()) return opened;
+    if (absl::Status opened = receiver().OpenAttempt(attempt.key, attempt.due); !opened.ok()) return opened;
   }
   compute_->Post([=](Scheduler& scheduler) {
     local ? scheduler.RunLocally(attempt, ReportTo(sink)) : scheduler.Receive(attempt, ReportTo(sink));
@@ -287,7 +287,7 @@ Answer Serve(const Placement& placement, const Request& request) {
   Answer answer;
   Attempt attempt;
   attempt.key.request = {next_request++, 0};
-  attempt.arrival = absl::Now();
+  attempt.due = absl::Now();
   attempt.prompt = request.prompt;
   attempt.sampling = request.sampling;
   if (request.shares_pages) attempt.page_hash_root = PageHashRoot("model", "", "");

@@ -198,6 +198,15 @@ std::vector<PairView> RemoteAndLocalWithCosts() {
 void SetRunning(PairView& pair, uint32_t sequences) {
   pair.prefill.running_sequences = pair.decode.running_sequences = sequences;
 }
+// All running sequences have the objective.
+void SetTpotSlo(std::vector<PairView>& pairs, double seconds) {
+  for (PairView& pair : pairs) {
+    for (WorkerView* worker : {&pair.prefill, &pair.decode}) {
+      worker->tpot_slo = seconds;
+      worker->objectives = worker->running_sequences;
+    }
+  }
+}
 
 TEST(PlacementTest, ALocalPromptCountsWhatItDelays) {
   std::vector<PairView> pairs = RemoteAndLocalWithCosts();
@@ -219,11 +228,13 @@ TEST(PlacementTest, WithAnObjectiveALocalPromptTakesLongerAndDelaysNobody) {
   pairs[0].decode.running_sequences = 4;
   PlacementNeed need = kNeed;
   need.tpot_slo = 0.035;  // steps of 31.5 ms: prompts get 5 of 9 parts, and take 0.18 s
+  SetTpotSlo(pairs, 0.035);
   pairs[0].prefill.waiting_tokens = 70;
   EXPECT_EQ(ChoosePair({}, pairs, need, 0), 0u);
   pairs[0].prefill.waiting_tokens = 90;
   EXPECT_EQ(ChoosePair({}, pairs, need, 0), 1u);
   need.tpot_slo = 0.0155;  // steps of 14 ms: no time for prompts
+  SetTpotSlo(pairs, 0.0155);
   EXPECT_EQ(ChoosePair({}, pairs, need, 0), 0u);
   pairs[0].prefill.waiting_tokens = 4000;
   EXPECT_EQ(ChoosePair({}, pairs, need, 0), 0u);
@@ -241,9 +252,13 @@ TEST(PlacementTest, AvoidsADecodeWorkerWhoseSequencesWouldMissTheirObjective) {
   PlacementNeed need = kNeed;
   need.tpot_slo = 0.020;  // ten sequences
   pairs[0].decode.running_sequences = 10;
+  SetTpotSlo(pairs, 0.020);
   pairs[1].prefill.waiting_tokens = 500;
   EXPECT_EQ(ChoosePair({}, pairs, need, 0), 1u) << "half a second is less than eleven missed objectives";
+  EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 1u) << "the others have objectives, if not the request";
+  SetTpotSlo(pairs, 0);
   EXPECT_EQ(ChoosePair({}, pairs, kNeed, 0), 0u) << "without an objective";
+  SetTpotSlo(pairs, 0.020);
   std::vector<WorkerView> decodes = {pairs[0].decode, pairs[1].decode};
   decodes[1].running_sequences = 9;
   decodes[1].max_sequences = 11;  // fuller

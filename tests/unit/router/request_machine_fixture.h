@@ -73,8 +73,9 @@ class RequestMachineTest : public ::testing::Test {
     machine_->OnPlaced(now_, result);
     Run();
   }
-  void PlaceNowhere(PlacementResult::Kind kind) {
-    machine_->OnPlaced(now_, {kind, {}, "nowhere"});
+  void PlaceNowhere(PlacementResult::Kind kind) { PlaceNowhere({kind, {}, "nowhere"}); }
+  void PlaceNowhere(const PlacementResult& result) {
+    machine_->OnPlaced(now_, result);
     Run();
   }
   void Accept(uint32_t attempt) {

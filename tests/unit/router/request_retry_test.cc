@@ -245,6 +245,58 @@ TEST_F(RequestMachineTest, ARequestThatHasBegunToAnswerWaitsOutAnOverload) {
   EXPECT_EQ(Count<action::Fail>(), 0) << "only its deadline ends it";
 }
 
+TEST_F(RequestMachineTest, ALateRequestIsRefusedAtOnceWithTheEstimateAsHint) {
+  policy_.overload_wait = absl::Seconds(5);
+  Start();
+  PlacementResult late{PlacementResult::Kind::kLate, {}, "the queue is long"};
+  late.retry_after = absl::Milliseconds(700);
+  PlaceNowhere(late);
+  EXPECT_TRUE(Fails(Failure(), absl::StatusCode::kResourceExhausted, "the queue is long; retry after 700ms"));
+  EXPECT_EQ(Last<action::Fail>().retry_after, absl::Milliseconds(700));
+}
+
+TEST_F(RequestMachineTest, ARequestThatMayWaitForRoomAsksAgainAndAgain) {
+  policy_.overload_wait = absl::ZeroDuration();
+  policy_.placement_wait = absl::Seconds(1);
+  Start();
+  PlacementResult full{PlacementResult::Kind::kNoRoom, {}, "no time per token"};
+  full.may_wait = true;
+  for (int i = 0; i < 100; ++i) {
+    PlaceNowhere(full);
+    ASSERT_EQ(Count<action::Fail>(), 0);
+    Wake();
+    ASSERT_EQ(Count<action::Place>(), i + 2);
+  }
+  // The wait for room is no wait for a worker that is gone.
+  PlaceNowhere(PlacementResult::Kind::kNoneReady);
+  EXPECT_EQ(Count<action::Fail>(), 0);
+}
+
+TEST_F(RequestMachineTest, ARequestThatMayNotWaitForRoomIsRefusedAfterTheOverloadWait) {
+  policy_.overload_wait = absl::Milliseconds(200);
+  Start();
+  PlacementResult full{PlacementResult::Kind::kNoRoom, {}, "no time per token"};
+  full.retry_after = absl::Seconds(3);
+  for (int i = 0; i < 20 && Count<action::Fail>() == 0; ++i) {
+    PlaceNowhere(full);
+    if (Count<action::Fail>() == 0) Wake();
+  }
+  EXPECT_TRUE(Fails(Failure(), absl::StatusCode::kResourceExhausted, "no time per token; retry after 3s"));
+  EXPECT_GE(now_ - kStart, policy_.overload_wait);
+}
+
+TEST_F(RequestMachineTest, AWorkerThatSaysTooLateIsAvoidedAndTheHintIsThePlacements) {
+  policy_.overload_wait = absl::ZeroDuration();
+  BeginAccepted();
+  Prefill(1, PrefillFailed(Cause::kTooLate));
+  EXPECT_EQ(Last<action::Place>().avoid, (std::vector<WorkerKey>{{"p1", 1}}));
+  PlacementResult nowhere{PlacementResult::Kind::kOnlyAvoided, {}, "all avoided"};
+  nowhere.retry_after = absl::Seconds(2);
+  PlaceNowhere(nowhere);
+  EXPECT_TRUE(Fails(Failure(), absl::StatusCode::kResourceExhausted, "retry after 2s"));
+  EXPECT_EQ(Last<action::Fail>().retry_after, absl::Seconds(2));
+}
+
 TEST_F(RequestMachineTest, NoLiveWorkerIsUnavailableAtOnce) {
   Start();
   PlaceNowhere(PlacementResult::Kind::kNoneLive);

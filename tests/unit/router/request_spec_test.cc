@@ -78,7 +78,8 @@ TEST(RequestSpecTest, EachFieldThatCannotBeServedIsRefusedByNameAndLimit) {
   using R = v1::GenerateRequest;
   const std::vector<Case> cases = {
       {[](R& r) { r.set_tenant("t"); }, {"tenant", "not supported"}},
-      {[](R& r) { r.set_priority(1); }, {"priority", "not supported"}},
+      {[](R& r) { r.set_priority(static_cast<v1::Priority>(9)); }, {"priority: 9", "PRIORITY_BATCH"}},
+      {[](R& r) { r.set_when_late(static_cast<v1::WhenLate>(9)); }, {"when_late: 9", "WHEN_LATE_SERVE"}},
       {[](R& r) { r.set_cache_salt(std::string(257, 's')); }, {"cache_salt: 257 bytes", "at most 256"}},
       {[](R& r) { r.set_adapter_id("l"); }, {"adapter_id", "not supported"}},
       {[](R& r) { r.set_n(2); }, {"n: 2", "1"}},
@@ -278,6 +279,25 @@ TEST(RequestSpecTest, ObjectivesComeFromTheRequestOrTheDefaults) {
     request.set_tpot_slo_seconds(wrong);
     EXPECT_TRUE(Fails(CheckRequest(request), absl::StatusCode::kInvalidArgument, "tpot_slo_seconds")) << wrong;
   }
+}
+
+TEST(RequestSpecTest, TheDefaultObjectivesAreThoseOfInteractiveRequests) {
+  v1::GenerateRequest request;
+  request.mutable_token_ids()->add_ids(1);
+  const RequestDefaults defaults = {.objectives = {absl::Seconds(2), absl::Milliseconds(20)},
+                                    .when_late = WhenLate::kServe};
+  const auto resolve = [&] { return *ResolveRequest(request, Assets(), kLimits, defaults); };
+  EXPECT_FALSE(resolve().is_batch);
+  EXPECT_EQ(resolve().when_late, WhenLate::kServe);
+  request.set_when_late(v1::WHEN_LATE_REFUSE);
+  EXPECT_EQ(resolve().when_late, WhenLate::kRefuse);
+  request.set_priority(v1::PRIORITY_INTERACTIVE);
+  EXPECT_TRUE(resolve().objectives.any());
+  request.set_priority(v1::PRIORITY_BATCH);
+  EXPECT_TRUE(resolve().is_batch);
+  EXPECT_FALSE(resolve().objectives.any());
+  request.set_ttft_slo_seconds(3);
+  EXPECT_EQ(resolve().objectives.ttft, absl::Seconds(3)) << "its own";
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ World::~World() {
 Attempt World::MakeAttempt(uint64_t request, int tokens, uint32_t max_tokens, TokenId first) {
   Attempt attempt;
   attempt.key = Key(request);
-  attempt.arrival = absl::FromUnixSeconds(static_cast<int64_t>(request));
+  attempt.due = absl::FromUnixSeconds(static_cast<int64_t>(request));
   for (int i = 0; i < tokens; ++i) attempt.prompt.push_back((first + i) % kVocab);
   attempt.sampling.max_tokens = max_tokens;
   attempt.sampling.temperature = 0;

@@ -69,7 +69,7 @@ class FakeSender final : public HandoffSender {
 
 class FakeReceiver final : public HandoffReceiver {
  public:
-  absl::Status OpenAttempt(const AttemptKey& key, absl::Time arrival) override;
+  absl::Status OpenAttempt(const AttemptKey& key, absl::Time due) override;
   void CloseAttempt(const AttemptKey& key) override { closed.push_back(key); }
   void Poke() override {}
   void StartDraining() override {}

@@ -32,7 +32,7 @@ v1::AttemptHeader ValidHeader() {
   header.set_attempt(3);
   header.set_model("demo");
   header.set_numerics_id("n1");
-  header.set_arrival_unix_nanos(5'000'000'000);
+  header.set_due_unix_nanos(5'000'000'000);
   for (int token : {7, 8, 9}) header.add_prompt_token_ids(token);
   header.add_prior_output_token_ids(11);
   v1::EngineSampling& sampling = *header.mutable_sampling();
@@ -49,13 +49,24 @@ v1::AttemptHeader ValidHeader() {
 TEST(ParseAttempt, TakesEveryFieldOver) {
   ASSERT_OK_AND_ASSIGN(const Attempt attempt, ParseAttempt(ValidHeader(), Limits()));
   EXPECT_EQ(attempt.key, (AttemptKey{{1, 2}, 3}));
-  EXPECT_EQ(attempt.arrival, absl::FromUnixSeconds(5));
+  EXPECT_EQ(attempt.due, absl::FromUnixSeconds(5));
   EXPECT_EQ(attempt.prompt, (std::vector<TokenId>{7, 8, 9}));
   EXPECT_EQ(attempt.prior_output, (std::vector<TokenId>{11}));
   EXPECT_EQ(attempt.context_tokens(), 4);
   EXPECT_EQ(attempt.sampling.stop_token_ids, (std::vector<TokenId>{2, 9}));  // sorted
   EXPECT_EQ(attempt.sampling.logit_bias.size(), 1u);
   EXPECT_FALSE(attempt.sampling.logprobs.has_value());
+  EXPECT_EQ(attempt.priority, Priority::kInteractive);
+  EXPECT_EQ(attempt.first_token_within, absl::InfiniteDuration());
+}
+
+TEST(ParseAttempt, TakesPriorityAndTheTimeForTheFirstTokenOver) {
+  v1::AttemptHeader header = ValidHeader();
+  header.set_priority(v1::PRIORITY_BATCH);
+  header.set_first_token_within_seconds(0.5);
+  ASSERT_OK_AND_ASSIGN(const Attempt attempt, ParseAttempt(header, Limits()));
+  EXPECT_EQ(attempt.priority, Priority::kBatch);
+  EXPECT_EQ(attempt.first_token_within, absl::Milliseconds(500));
 }
 
 struct Refusal {

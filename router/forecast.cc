@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "router/forecast.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace baton::router {
+namespace {
+
+// The wait for a batch slot, and for pages, at a worker that has not measured how long its sequences run. The wait must
+// outweigh a longer queue elsewhere, but not an endless one.
+constexpr double kAssumedSecondsBetweenEnds = 5;
+
+// Reserve and Commit travel between the workers: of no weight but against a prompt that is mostly cached, which is
+// soonest computed where it is decoded. Real differences between paths are smaller than the noise.
+constexpr double kHandoffSeconds = 0.002;
+
+// The price of a missed objective. More than any queue in which the objective could still be met.
+constexpr double kMissSeconds = 5;
+// How uncertain the estimates are, as a share of the objective: half of the requests whose estimate is the objective
+// miss the objective.
+constexpr double kTtftSpread = 0.2;
+constexpr double kTpotSpread = 0.05;
+
+// A request is served if these odds of missing the objective for its first token, or fewer, remain.
+constexpr double kMostLate = 0.3;
+// A request is served if it adds at least this much to the expected number of requests within their objectives.
+constexpr double kLeastGain = 0.5;
+// A batch request, which has no objective to meet, may make this many others miss theirs.
+constexpr double kMostHarm = 0.1;
+// A batch request that has waited this long is served like an interactive one: nobody starves.
+constexpr double kBatchPatienceSeconds = 60;
+
+// A pause in a stream is worse than the same wait before the first token.
+constexpr double kDelayWeight = 3;
+
+// The share of an objective that a worker's steps take (worker/schedule.cc), and the least share of a worker's time
+// that prompts get beside sequences with an objective.
+constexpr double kUsableShare = 0.9;
+constexpr double kLeastPromptShare = 0.02;
+
+constexpr double kLeastRetrySeconds = 0.05;
+
+double ComputeSeconds(uint64_t tokens, const WorkerView& prefill, const AssumedSpeed& assumed) {
+  const double measured = prefill.prefill_tokens_per_second;
+  return static_cast<double>(tokens) / (measured > 0 ? measured : assumed.prefill_tokens_per_second);
+}
+
+// The KV of one layer travels while the next layer is computed: only what outlasts the computation counts.
+double HandoffSeconds(const PairView& pair, const PlacementNeed& need, double compute_seconds,
+                      const AssumedSpeed& assumed) {
+  const double speed = pair.path.bytes_per_second > 0 ? pair.path.bytes_per_second : assumed.path_bytes_per_second;
+  const uint64_t tokens = need.prompt_tokens - std::min(need.prompt_tokens, pair.decode.cached_tokens);
+  const double transfer = speed > 0 ? static_cast<double>(tokens * pair.prefill.kv_token_bytes) / speed : 0;
+  return std::max(0.0, transfer - compute_seconds) + kHandoffSeconds;
+}
+
+// The mean time between two ends of sequences.
+double SecondsBetweenEnds(const WorkerView& decode) {
+  if (decode.sequence_seconds <= 0) return kAssumedSecondsBetweenEnds;
+  return decode.sequence_seconds / std::max(std::min(decode.running_sequences, decode.max_sequences), 1u);
+}
+
+// In proportion to the sequences, so that no small difference between two steps draws all requests to one worker.
+double DecodeSeconds(const WorkerView& decode, const PlacementNeed& need, const AssumedSpeed& assumed) {
+  const double fullness = static_cast<double>(decode.running_sequences) / std::max(decode.max_sequences, 1u);
+  double seconds = (decode.step_seconds > 0 ? decode.step_seconds : assumed.step_seconds) * fullness;
+  if (decode.running_sequences >= decode.max_sequences) {
+    seconds += SecondsBetweenEnds(decode) * (decode.running_sequences - decode.max_sequences + 1);
+  }
+  if (decode.pages_free < PagesToStart(decode, need.prompt_tokens)) seconds += SecondsBetweenEnds(decode);
+  return seconds;
+}
+
+// The odds that a time with this estimate misses the objective.
+double OddsOfMiss(double seconds, double objective, double spread) {
+  return objective > 0 ? 1 / (1 + std::exp((1 - seconds / objective) / spread)) : 0;
+}
+
+// The longest estimate that misses the objective with these odds.
+double LongestWithOdds(double odds, double objective, double spread) {
+  return objective * (1 + spread * std::log(odds / (1 - odds)));
+}
+
+StepWork RunningWork(const WorkerView& worker) {
+  StepWork work;
+  work.decode_rows = worker.running_sequences;
+  work.attended = static_cast<double>(worker.running_tokens + worker.running_sequences);
+  return work;
+}
+
+// Returns the delay of all sequences that decode where `tokens` of a prompt are computed, together.
+double DelayOfOthers(const WorkerView& worker, uint64_t tokens, const AssumedSpeed& assumed) {
+  // Chunks leave the sequences their time, if there is any to leave.
+  if (worker.tpot_slo > 0 && worker.cost.known() && PromptShare(worker) > kLeastPromptShare) return 0;
+  const double each = worker.cost.prompt_token > 0 ? worker.cost.prompt_token * static_cast<double>(tokens)
+                                                   : ComputeSeconds(tokens, worker, assumed);
+  return kDelayWeight * worker.running_sequences * each;
+}
+
+void ForecastTpot(const WorkerView& decode, const PlacementNeed& need, Forecast& forecast) {
+  if (!decode.cost.known()) return;
+  StepWork work = RunningWork(decode);
+  const double before = decode.cost.Seconds(work);
+  work.AddDecode(static_cast<int>(need.prompt_tokens));
+  const double after = decode.cost.Seconds(work);
+  StepWork alone;
+  alone.AddDecode(static_cast<int>(need.prompt_tokens));
+  forecast.misses_tpot = OddsOfMiss(after, need.tpot_slo, kTpotSpread);
+  forecast.hopeless_tpot = OddsOfMiss(decode.cost.Seconds(alone), need.tpot_slo, kTpotSpread);
+  forecast.others_missing = decode.objectives * (OddsOfMiss(after, decode.tpot_slo, kTpotSpread) -
+                                                 OddsOfMiss(before, decode.tpot_slo, kTpotSpread));
+}
+
+uint64_t TokensBefore(const WorkerView& prefill, const PlacementNeed& need) {
+  return prefill.waiting_tokens - (need.is_batch ? 0 : std::min(prefill.waiting_tokens, prefill.waiting_batch_tokens));
+}
+
+}  // namespace
+
+uint32_t TokensToCompute(const WorkerView& prefill, const PlacementNeed& need) {
+  if (need.prompt_tokens == 0) return 0;
+  return need.prompt_tokens - std::min(prefill.cached_tokens, need.prompt_tokens - 1);
+}
+
+double PromptShare(const WorkerView& worker) {
+  if (worker.tpot_slo <= 0 || worker.running_sequences == 0 || !worker.cost.known()) return 1;
+  const double step = kUsableShare * worker.tpot_slo;
+  return std::clamp(1 - worker.cost.Seconds(RunningWork(worker)) / step, kLeastPromptShare, 1.0);
+}
+
+uint32_t PagesToStart(const WorkerView& decode, uint32_t prompt_tokens) {
+  return prompt_tokens / decode.page_tokens + (prompt_tokens % decode.page_tokens > 0 ? 1 : 0) + 1;
+}
+
+Forecast ForecastOf(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed) {
+  const uint64_t tokens = TokensToCompute(pair.prefill, need);
+  const double share = pair.local ? PromptShare(pair.prefill) : 1;
+  Forecast forecast;
+  forecast.compute = ComputeSeconds(tokens, pair.prefill, assumed);
+  const double compute = forecast.compute / share;
+  const double handoff = pair.local ? 0 : HandoffSeconds(pair, need, compute, assumed);
+  forecast.first_token = ComputeSeconds(TokensBefore(pair.prefill, need), pair.prefill, assumed) / share + compute +
+                         handoff + DecodeSeconds(pair.decode, need, assumed);
+  if (pair.local) forecast.delay = DelayOfOthers(pair.prefill, tokens, assumed);
+  forecast.misses_ttft = OddsOfMiss(need.waited + forecast.first_token, need.ttft_slo, kTtftSpread);
+  ForecastTpot(pair.decode, need, forecast);
+  return forecast;
+}
+
+Forecast ForecastOfDecoding(const WorkerView& decode, const PlacementNeed& need, const AssumedSpeed& assumed) {
+  Forecast forecast;
+  forecast.first_token = DecodeSeconds(decode, need, assumed);
+  ForecastTpot(decode, need, forecast);
+  return forecast;
+}
+
+double CostOf(const Forecast& forecast) {
+  const double misses = forecast.misses_ttft + forecast.misses_tpot + forecast.others_missing;
+  return forecast.first_token + forecast.delay + kMissSeconds * misses;
+}
+
+Judgement Judge(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed) {
+  const Forecast forecast = ForecastOf(pair, need, assumed);
+  const auto after = [](Verdict verdict, double seconds) {
+    return Judgement{verdict, std::max(seconds, kLeastRetrySeconds)};
+  };
+  if (need.time_left > 0 && forecast.first_token > need.time_left) {
+    return after(Verdict::kLate, forecast.first_token - std::min(forecast.first_token, need.time_left));
+  }
+  if (need.is_batch) {
+    if (need.waited >= kBatchPatienceSeconds || forecast.others_missing <= kMostHarm) return {};
+    return after(Verdict::kNoRoom, SecondsUntilRoom(pair, assumed));
+  }
+  if (need.ttft_slo > 0) {
+    const double longest = LongestWithOdds(kMostLate, need.ttft_slo, kTtftSpread);
+    if (forecast.compute > need.ttft_slo) return {Verdict::kHopeless};
+    // A prompt that takes nearly all of the time is served if nothing waits before.
+    const double wait = need.waited + forecast.first_token - forecast.compute;
+    if (need.waited + forecast.first_token > longest && wait > need.ttft_slo - longest) {
+      return after(Verdict::kLate, need.waited + forecast.first_token - longest);
+    }
+  }
+  const double gain = 1 - (forecast.misses_tpot - forecast.hopeless_tpot) - forecast.others_missing;
+  if (gain < kLeastGain) {
+    return after(Verdict::kNoRoom, SecondsUntilRoom(pair, assumed));
+  }
+  return {};
+}
+
+double SecondsUntilRoom(const PairView& pair, const AssumedSpeed& assumed) {
+  const WorkerView& prefill = pair.prefill;
+  const double prompt =
+      ComputeSeconds(prefill.waiting_tokens, prefill, assumed) / std::max(prefill.waiting_requests, 1u);
+  return std::max({kLeastRetrySeconds, prompt, SecondsBetweenEnds(pair.decode)});
+}
+
+}  // namespace baton::router

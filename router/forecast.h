@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// What would become of a request on a pair of workers, and of the sequences beside. Pure functions of a snapshot: no
+// threads, no clock, no I/O.
+//
+// The estimate of a pair is the time until the sequence decodes:
+//
+//   what waits at the prefill worker and what the prefill worker lacks of the prompt, over the speed it has measured
+//   + the part of the KV transfer that outlasts the computation, over the measured bandwidth of the path
+//   + the decode worker's step times the share of its batch slots in use, and the wait for a batch slot and pages
+//
+// Batch requests wait behind interactive requests: tokens of batch prompts count only against batch requests.
+//
+// With an objective for the time per token, workers cut prompts into chunks that leave the sequences beside that time
+// (worker/schedule.h). Then a prompt that is computed where sequences decode takes longer.
+#pragma once
+
+#include <cstdint>
+
+#include "common/step_cost.h"
+
+namespace baton::router {
+
+struct WorkerView {
+  bool avoided = false;               // the request must not go there
+  uint64_t waiting_tokens = 0;        // reported, and sent but not yet in a report
+  uint64_t waiting_batch_tokens = 0;  // those of waiting_tokens with priority batch
+  uint32_t waiting_requests = 0;
+  double prefill_tokens_per_second = 0;  // 0: not measured yet
+  double step_seconds = 0;               // 0: not measured yet
+  double sequence_seconds = 0;           // mean time that a sequence decodes; 0: not measured yet
+  uint32_t running_sequences = 0;        // and sequences that will run there when they have their KV
+  uint32_t objectives = 0;               // of running_sequences, those with an objective for the time per token
+  double tpot_slo = 0;                   // the least of these objectives; 0: none
+  uint32_t max_sequences = 0;
+  uint64_t pages_total = 0;
+  uint64_t pages_free = 0;  // cached pages included
+  uint32_t page_tokens = 1;
+  uint32_t kv_token_bytes = 0;
+  uint32_t max_context_tokens = 0;
+  uint32_t cached_tokens = 0;   // of the prompt in question, as far as is known
+  uint64_t running_tokens = 0;  // context of the running sequences
+  StepCost cost;
+};
+
+// The figures of recent handoffs between two workers.
+struct PathView {
+  double bytes_per_second = 0;  // 0: not measured yet
+};
+
+// A ready pair. When the decode worker prefills locally both views are of the same worker.
+struct PairView {
+  uint64_t pair = 0;
+  bool local = false;
+  WorkerView prefill;
+  WorkerView decode;
+  PathView path;
+};
+
+// Times in seconds.
+struct PlacementNeed {
+  uint32_t prompt_tokens = 0;  // to be prefilled: prior output included
+  uint32_t total_tokens = 0;   // prompt and max_tokens
+  bool is_batch = false;       // as served: a late request may be served as a batch request
+  double waited = 0;           // since the request was received
+  double time_left = 0;        // until the deadline; 0: no limit
+  double ttft_slo = 0;         // since the request was received; 0: none, or the first token is out
+  double tpot_slo = 0;         // 0: none
+};
+
+// The speed of a worker or a path that has measured nothing is taken for the best that others have measured. Such a
+// worker soon gets work, which it can measure.
+struct AssumedSpeed {
+  double prefill_tokens_per_second = 0;
+  double path_bytes_per_second = 0;
+  double step_seconds = 0;
+};
+
+// Returns the tokens of the prompt that the worker lacks, and the last token, which is always computed.
+uint32_t TokensToCompute(const WorkerView& prefill, const PlacementNeed& need);
+
+// Returns the share of its time that a worker computes prompts beside the sequences that decode there.
+double PromptShare(const WorkerView& worker);
+
+// A grant of the decode worker covers the prompt and one page to grow into.
+uint32_t PagesToStart(const WorkerView& decode, uint32_t prompt_tokens);
+
+// Odds are in [0, 1], times in seconds.
+struct Forecast {
+  double first_token = 0;     // time until the sequence decodes
+  double compute = 0;         // the part of first_token that computing the prompt alone takes
+  double delay = 0;           // of all sequences that decode where the prompt is computed, together
+  double misses_ttft = 0;     // odds that the request misses its objective for the first token
+  double misses_tpot = 0;     // the same for the time per token
+  double hopeless_tpot = 0;   // odds that it would miss the time per token alone at the decode worker
+  double others_missing = 0;  // by how much the request raises the number of sequences that miss their objectives
+};
+Forecast ForecastOf(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed);
+
+// What a sequence costs a decode worker when another worker has computed the prompt: the wait and the objectives.
+Forecast ForecastOfDecoding(const WorkerView& decode, const PlacementNeed& need, const AssumedSpeed& assumed);
+
+// Seconds, with everything that a request does to others: the least cost is the best place.
+double CostOf(const Forecast& forecast);
+inline double CostOf(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed) {
+  return CostOf(ForecastOf(pair, need, assumed));
+}
+
+// Whether a request is worth serving now on a pair.
+enum class Verdict : uint8_t {
+  kServe,
+  kLate,      // the first token would probably miss its objective, or the deadline: others wait before
+  kNoRoom,    // the sequences at the decode worker leave no time for one more
+  kHopeless,  // no idle pair of such workers would keep the objective for the first token
+};
+struct Judgement {
+  Verdict verdict = Verdict::kServe;
+  double retry_after = 0;  // estimate of the seconds after which the same request would be served
+};
+Judgement Judge(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed);
+
+// Estimate of the seconds until the pair has finished one of the requests that wait or run there.
+double SecondsUntilRoom(const PairView& pair, const AssumedSpeed& assumed);
+
+}  // namespace baton::router
