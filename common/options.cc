@@ -196,19 +196,39 @@ std::vector<std::string> SplitAtCommas(const std::vector<std::string>& texts) {
 }  // namespace
 
 absl::StatusOr<OptionSet::Outcome> OptionSet::Parse(int argc, const char* const* argv) {
-  BATON_ASSIGN_OR_RETURN(CommandLine line, ReadCommandLine(program_, description_, schema_, argc, argv));
+  BATON_ASSIGN_OR_RETURN(const CommandLine line, ReadCommandLine(program_, description_, schema_, argc, argv));
   if (!line.answer.empty()) {
     std::cout << line.answer << std::flush;
     return Outcome::kAnswered;
   }
-  if (!line.config_path.empty()) BATON_RETURN_IF_ERROR(option_schema::ApplyConfigFile(line.config_path, schema_));
-  for (size_t i = 0; i < schema_.size(); ++i) {
-    std::vector<std::string>& texts = line.given[i];
-    if (texts.empty()) continue;
-    if (schema_[i].shape == Shape::kList) texts = SplitAtCommas(texts);
-    BATON_RETURN_IF_ERROR(option_schema::Set(schema_[i], texts, Flag(schema_[i])));
-  }
+  const auto apply_given = [&]() -> absl::Status {
+    if (!line.config_path.empty()) BATON_RETURN_IF_ERROR(option_schema::ApplyConfigFile(line.config_path, schema_));
+    for (size_t i = 0; i < schema_.size(); ++i) {
+      const std::vector<std::string>& texts = line.given[i];
+      if (texts.empty()) continue;
+      const bool is_list = schema_[i].shape == Shape::kList;
+      BATON_RETURN_IF_ERROR(option_schema::Set(schema_[i], is_list ? SplitAtCommas(texts) : texts, Flag(schema_[i])));
+    }
+    return absl::OkStatus();
+  };
+  BATON_RETURN_IF_ERROR(apply_given());
+  if (preset_ == nullptr || preset_->empty()) return Outcome::kRun;
+  BATON_RETURN_IF_ERROR(ApplyPreset());
+  BATON_RETURN_IF_ERROR(apply_given());  // again: what is given wins
   return Outcome::kRun;
+}
+
+absl::Status OptionSet::ApplyPreset() const {
+  for (const Preset& preset : presets_) {
+    if (preset.name != *preset_) continue;
+    for (const auto& [name, text] : preset.values) {
+      const auto option = std::find_if(schema_.begin(), schema_.end(), [&](const Option& o) { return o.name == name; });
+      const std::string where = Concat("preset ", preset.name, ": ", name);
+      if (option == schema_.end()) return Invalid(where, ": there is no such option");
+      BATON_RETURN_IF_ERROR(option_schema::Set(*option, {text}, where));
+    }
+  }
+  return absl::OkStatus();
 }
 
 int OptionSet::RunProgram(int argc, const char* const* argv, absl::FunctionRef<absl::Status()> run) {
@@ -256,6 +276,19 @@ void OptionSet::AddChoice(std::string_view name, std::string* value, std::vector
     return Invalid("expected one of ", absl::StrJoin(choices, ", "));
   };
   schema_.push_back(MakeOption(name, type, help, *value, Setter(value, std::move(parse))));
+}
+
+void OptionSet::AddPresets(std::string_view name, std::string* value, std::vector<Preset> presets) {
+  std::string help = "values for other options, which win where they are given";
+  std::vector<std::string> names;
+  for (const Preset& preset : presets) {
+    names.push_back(preset.name);
+    const auto assign = [](std::string* out, const auto& pair) { *out += Concat(pair.first, "=", pair.second); };
+    help += Concat("; ", preset.name, ": ", preset.help, " (", absl::StrJoin(preset.values, ", ", assign), ")");
+  }
+  AddChoice(name, value, std::move(names), help);
+  presets_ = std::move(presets);
+  preset_ = value;
 }
 
 void OptionSet::AddList(std::string_view name, std::vector<std::string>* value, std::string_view help) {

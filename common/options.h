@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -63,6 +64,16 @@ class OptionSet {
   void AddList(std::string_view name, std::vector<std::string>* value, std::string_view help);
   void AddList(std::string_view name, std::vector<int>* value, std::string_view help, int min = 0, int max = INT32_MAX);
 
+  // A name for values of other options.
+  struct Preset {
+    std::string name;
+    std::string help;
+    std::vector<std::pair<std::string, std::string>> values;  // option and text, in the form of the command line
+  };
+  // Adds an option that chooses one of `presets`. A preset's values replace the defaults: an option that is given in
+  // the file or on the command line wins. Call it once, after the options that the presets name.
+  void AddPresets(std::string_view name, std::string* value, std::vector<Preset> presets);
+
   // kAnswered: --help or --version was given, the answer is printed, and there is nothing to run.
   enum class Outcome { kRun, kAnswered };
   absl::StatusOr<Outcome> Parse(int argc, const char* const* argv);
@@ -73,7 +84,11 @@ class OptionSet {
  private:
   const std::string program_;
   const std::string description_;
+  absl::Status ApplyPreset() const;
+
   option_schema::Schema schema_;
+  std::vector<Preset> presets_;
+  const std::string* preset_ = nullptr;  // the name of the chosen one; empty: none
 };
 
 }  // namespace baton

@@ -113,7 +113,13 @@ void ForecastTpot(const WorkerView& decode, const PlacementNeed& need, Forecast&
 }
 
 uint64_t TokensBefore(const WorkerView& prefill, const PlacementNeed& need) {
-  return prefill.waiting_tokens - (need.is_batch ? 0 : std::min(prefill.waiting_tokens, prefill.waiting_batch_tokens));
+  if (need.is_batch) return prefill.waiting_tokens;
+  const uint64_t interactive = prefill.waiting_tokens - std::min(prefill.waiting_tokens, prefill.waiting_batch_tokens);
+  if (prefill.other_tenants.empty()) return interactive;
+  const uint64_t turn = prefill.tenant_tokens + TokensToCompute(prefill, need);
+  uint64_t before = prefill.tenant_tokens;
+  for (const uint64_t tokens : prefill.other_tenants) before += std::min(tokens, turn);
+  return std::min(before, interactive);
 }
 
 }  // namespace

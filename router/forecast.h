@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What would become of a request on a pair of workers, and of the sequences beside. Pure functions of a snapshot: no
-// threads, no clock, no I/O.
+// Foresees what becomes of a request on a pair of workers, and of the sequences beside. Pure functions of a snapshot:
+// no threads, no clock, no I/O.
 //
 // The estimate of a pair is the time until the sequence decodes:
 //
@@ -8,13 +8,16 @@
 //   + the part of the KV transfer that outlasts the computation, over the measured bandwidth of the path
 //   + the decode worker's step times the share of its batch slots in use, and the wait for a batch slot and pages
 //
-// Batch requests wait behind interactive requests: tokens of batch prompts count only against batch requests.
+// Batch requests wait behind interactive requests: tokens of batch prompts count only against batch requests. Tenants
+// take turns by tokens (worker/schedule.h): before a request come its own tenant's prompts, and as much of each other
+// tenant.
 //
 // With an objective for the time per token, workers cut prompts into chunks that leave the sequences beside that time
 // (worker/schedule.h). Then a prompt that is computed where sequences decode takes longer.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "common/step_cost.h"
 
@@ -25,6 +28,8 @@ struct WorkerView {
   uint64_t waiting_tokens = 0;        // reported, and sent but not yet in a report
   uint64_t waiting_batch_tokens = 0;  // those of waiting_tokens with priority batch
   uint32_t waiting_requests = 0;
+  uint64_t tenant_tokens = 0;            // of waiting interactive prompts, those of the request's tenant
+  std::vector<uint64_t> other_tenants;   // the same of each other tenant that is known; empty: one tenant waits
   double prefill_tokens_per_second = 0;  // 0: not measured yet
   double step_seconds = 0;               // 0: not measured yet
   double sequence_seconds = 0;           // mean time that a sequence decodes; 0: not measured yet
@@ -96,7 +101,8 @@ struct Forecast {
 };
 Forecast ForecastOf(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed);
 
-// What a sequence costs a decode worker when another worker has computed the prompt: the wait and the objectives.
+// Foresees only what decoding costs: the wait at the decode worker, and objectives. Another worker has computed the
+// prompt.
 Forecast ForecastOfDecoding(const WorkerView& decode, const PlacementNeed& need, const AssumedSpeed& assumed);
 
 // Seconds, with everything that a request does to others: the least cost is the best place.

@@ -37,6 +37,7 @@ struct RouterOptions {
   absl::Duration ttft_slo;  // 0: none
   absl::Duration tpot_slo;
   std::string when_late = "refuse";
+  std::string preset;
 
   std::string trace_endpoint;
   double trace_sample = 0.01;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "common/log.h"
 #include "common/steady_time.h"
 #include "engine/kv/page_hash.h"
@@ -30,7 +31,11 @@ v1::DecodeTarget Target(const WorkerRef& decode) {
 constexpr absl::Duration kInteractivePatience = absl::Seconds(1);
 constexpr absl::Duration kBatchPatience = absl::Seconds(60);
 
-PageHash HashRoot(const RequestSpec& spec) { return PageHashRoot(spec.model, /*adapter=*/"", spec.cache_salt); }
+PageHash HashRoot(const RequestSpec& spec) {
+  const std::string& salt = spec.cache_salt;
+  const std::string owner = spec.tenant.empty() ? salt : absl::StrCat(spec.tenant.size(), ":", spec.tenant, salt);
+  return PageHashRoot(spec.model, /*adapter=*/"", owner);
+}
 
 }  // namespace
 
@@ -108,6 +113,7 @@ PlacementQuery RequestRun::MakeQuery() {
   query.has_begun = !machine_.output().empty();
   if (!query.has_begun) query.ttft_slo = options_.spec.objectives.ttft;
   query.tpot_slo = options_.spec.objectives.tpot;
+  query.tenant = options_.spec.tenant;
   query.is_batch = options_.spec.is_batch;
   query.when_late = options_.spec.when_late;
   query.explain = LogEnabled(LogLevel::kDebug) || (options_.trace != nullptr && options_.trace->sampled());
@@ -162,6 +168,7 @@ v1::AttemptHeader RequestRun::MakeHeader(uint32_t attempt, const Placement& plac
   header.set_model(placement.model);
   header.set_numerics_id(placement.numerics_id);
   header.set_due_unix_nanos(absl::ToUnixNanos(DueTime(placement.is_batch)));
+  header.set_tenant(spec.tenant);
   header.set_priority(placement.is_batch ? v1::PRIORITY_BATCH : v1::PRIORITY_INTERACTIVE);
   if (!placement.is_batch && spec.when_late == WhenLate::kRefuse && prior.empty() &&
       spec.objectives.ttft > absl::ZeroDuration()) {

@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kMaxLabelBytes = 128;
 constexpr size_t kMaxSaltBytes = 256;
+constexpr size_t kMaxTenantBytes = 64;
 constexpr int kMaxStopStrings = 16;
 constexpr size_t kMaxStopBytes = 256;
 constexpr int kMaxStopTokens = 64;
@@ -30,7 +31,6 @@ absl::Status NotSupported(const std::string& field) {
 }
 
 absl::Status CheckUnsupported(const v1::GenerateRequest& request) {
-  if (request.has_tenant()) return NotSupported("tenant");
   if (request.has_adapter_id()) return NotSupported("adapter_id");
   if (request.has_n() && request.n() != 1) return Invalid("n", request.n(), "1 (more choices are not supported yet)");
   if (request.has_prompt_logprobs()) return NotSupported("prompt_logprobs");
@@ -230,6 +230,11 @@ absl::Status CheckObjective(const char* field, double seconds) {
   return Invalid(field, absl::StrCat(seconds), absl::StrCat("0 to ", kMaxObjectiveSeconds));
 }
 
+absl::Status CheckBytes(const char* field, const std::string& text, size_t limit) {
+  if (text.size() <= limit) return absl::OkStatus();
+  return Invalid(field, absl::StrCat(text.size(), " bytes"), absl::StrCat("at most ", limit));
+}
+
 // proto3 keeps numbers that no value of the enumeration has.
 absl::Status CheckEnums(const v1::GenerateRequest& request) {
   if (!v1::Priority_IsValid(request.priority())) {
@@ -246,14 +251,9 @@ absl::Status CheckEnums(const v1::GenerateRequest& request) {
 absl::Status CheckRequest(const v1::GenerateRequest& request) {
   BATON_RETURN_IF_ERROR(CheckUnsupported(request));
   BATON_RETURN_IF_ERROR(CheckInput(request));
-  if (request.request_label().size() > kMaxLabelBytes) {
-    return Invalid("request_label", absl::StrCat(request.request_label().size(), " bytes"),
-                   absl::StrCat("at most ", kMaxLabelBytes));
-  }
-  if (request.cache_salt().size() > kMaxSaltBytes) {
-    return Invalid("cache_salt", absl::StrCat(request.cache_salt().size(), " bytes"),
-                   absl::StrCat("at most ", kMaxSaltBytes));
-  }
+  BATON_RETURN_IF_ERROR(CheckBytes("request_label", request.request_label(), kMaxLabelBytes));
+  BATON_RETURN_IF_ERROR(CheckBytes("tenant", request.tenant(), kMaxTenantBytes));
+  BATON_RETURN_IF_ERROR(CheckBytes("cache_salt", request.cache_salt(), kMaxSaltBytes));
   BATON_RETURN_IF_ERROR(CheckObjective("ttft_slo_seconds", request.ttft_slo_seconds()));
   BATON_RETURN_IF_ERROR(CheckObjective("tpot_slo_seconds", request.tpot_slo_seconds()));
   BATON_RETURN_IF_ERROR(CheckEnums(request));
@@ -271,6 +271,7 @@ absl::StatusOr<RequestSpec> ResolveRequest(const v1::GenerateRequest& request, c
   BATON_RETURN_IF_ERROR(ResolveLength(request, limits, spec));
   ResolveSampling(request.sampling(), assets, defaults.seed, spec.sampling);
   spec.cache_salt = request.cache_salt();
+  spec.tenant = request.tenant();
   spec.is_batch = request.priority() == v1::PRIORITY_BATCH;
   if (!spec.is_batch) spec.objectives = defaults.objectives;
   spec.when_late = defaults.when_late;

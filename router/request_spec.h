@@ -36,8 +36,9 @@ struct RequestSpec {
   v1::EngineSampling sampling;  // max_tokens and seed filled in; stop_token_ids sorted, end tokens among them
   std::vector<std::string> stop;
   bool skip_special_tokens = true;
-  std::string cache_salt;  // only requests of one salt share KV pages
+  std::string cache_salt;  // only requests of one salt and tenant share KV pages
   Objectives objectives = {};
+  std::string tenant;
   bool is_batch = false;  // priority batch
   WhenLate when_late = WhenLate::kRefuse;
 };

@@ -128,6 +128,7 @@ class WorkerTable {
     uint32_t tokens = 0;  // to compute
     uint32_t pages = 0;
     uint32_t context = 0;  // tokens of a sequence that will decode there
+    std::string tenant = {};
     bool is_batch = false;
     double tpot_slo = 0;  // of that sequence; 0: none
   };
@@ -198,6 +199,7 @@ class WorkerTable {
   PairView View(SteadyTime now, const Pair& pair) const;
   // Adds what has changed at the worker since its report: the router has sent work, and the worker has computed.
   static void AddSince(SteadyTime now, const Worker& worker, WorkerView& view);
+  static void SplitByTenant(const Worker& worker, const std::string& tenant, WorkerView& view);
   PairStatus StatusOf(const Pair& pair) const;
   Candidates FindCandidates(SteadyTime now, const PlacementQuery& query) const;
   std::string Explain(const Candidates& candidates, const PlacementNeed& need) const;

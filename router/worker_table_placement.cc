@@ -67,6 +67,7 @@ WorkerView WorkerTable::View(SteadyTime now, const Worker& worker, const Placeme
   view.pages_free =
       view.pages_total - std::min(view.pages_total, uint64_t{load.pages_used()} + load.pages_quarantined());
   AddSince(now, worker, view);
+  SplitByTenant(worker, query.tenant, view);
   if (query.page_tokens == view.page_tokens) {
     view.cached_tokens = static_cast<uint32_t>(worker.pages.CountPrefix(query.pages)) * view.page_tokens;
   }
@@ -100,6 +101,32 @@ void WorkerTable::AddSince(SteadyTime now, const Worker& worker, WorkerView& vie
   compute_until(now);
   view.waiting_batch_tokens = static_cast<uint64_t>(batch);
   view.waiting_tokens = static_cast<uint64_t>(interactive + batch);
+}
+
+void WorkerTable::SplitByTenant(const Worker& worker, const std::string& tenant, WorkerView& view) {
+  std::map<std::string_view, uint64_t> tokens;
+  const v1::WorkerLoad& load = worker.status.load();
+  for (const v1::TenantLoad& of_tenant : load.tenants()) tokens[of_tenant.tenant()] += of_tenant.waiting_tokens();
+  if (load.tenants().empty() && load.waiting_tokens() > load.waiting_batch_tokens()) {
+    tokens[""] = load.waiting_tokens() - load.waiting_batch_tokens();
+  }
+  for (const SentWork& sent : worker.sent) {
+    if (!sent.is_batch && sent.tokens > 0) tokens[sent.tenant] += sent.tokens;
+  }
+  uint64_t all = 0;
+  for (const auto& [_, waiting] : tokens) all += waiting;
+  const uint64_t left = view.waiting_tokens - view.waiting_batch_tokens;
+  if (all == 0 || (tokens.size() == 1 && tokens.contains(tenant))) return;
+  // The worker has computed some of these tokens meanwhile, and does not report every tenant.
+  const double share = std::min(1.0, static_cast<double>(left) / static_cast<double>(all));
+  for (const auto& [name, waiting] : tokens) {
+    const auto of_name = static_cast<uint64_t>(share * static_cast<double>(waiting));
+    if (name == tenant) {
+      view.tenant_tokens = of_name;
+    } else {
+      view.other_tenants.push_back(of_name);
+    }
+  }
 }
 
 PairView WorkerTable::View(SteadyTime now, const Pair& pair) const {
@@ -155,7 +182,8 @@ PlacementResult WorkerTable::Place(SteadyTime now, const PlacementQuery& query) 
   const PairView& view = candidates.pairs[*chosen];
   const Pair& pair = *pairs_.Find(view.pair);
   pairs_.NoteUse(now, pair.id);
-  const SentWork to_compute{.at = now, .tokens = TokensToCompute(view.prefill, need), .is_batch = need.is_batch};
+  const SentWork to_compute{
+      .at = now, .tokens = TokensToCompute(view.prefill, need), .tenant = query.tenant, .is_batch = need.is_batch};
   SentWork to_decode = to_compute;
   to_decode.pages = PagesToStart(view.decode, query.prompt_tokens);
   to_decode.context = query.prompt_tokens;

@@ -19,6 +19,7 @@ namespace {
 constexpr int kMaxLogprobs = 20;
 constexpr int kMaxLogitBiases = 1024;
 constexpr int kMaxStopTokens = 1024;
+constexpr size_t kMaxTenantBytes = 64;
 
 absl::Status Invalid(absl::string_view field, const auto& value, absl::string_view expected) {
   return absl::InvalidArgumentError(absl::StrCat(field, " is ", value, ", expected ", expected));
@@ -131,6 +132,10 @@ absl::StatusOr<Attempt> ParseAttempt(const v1::AttemptHeader& header, const Atte
   if (header.first_token_within_seconds() > 0) {
     attempt.first_token_within = absl::Seconds(header.first_token_within_seconds());
   }
+  if (header.tenant().size() > kMaxTenantBytes) {
+    return Invalid("tenant length", header.tenant().size(), absl::StrCat("at most ", kMaxTenantBytes, " bytes"));
+  }
+  attempt.tenant = header.tenant();
   if (const auto trace = TraceContext::Parse(header.traceparent())) attempt.trace_id = trace->trace_id;
 
   for (TokenId token : header.prompt_token_ids()) BATON_RETURN_IF_ERROR(CheckToken("prompt_token_ids", token, limits));

@@ -34,6 +34,7 @@ struct Attempt {
   bool is_probe = false;                   // a router's test of a pair, not a client's request
   absl::Duration tpot_slo;                 // objective for the time per output token; 0: none
   Priority priority = Priority::kInteractive;
+  std::string tenant;
   absl::Duration first_token_within = absl::InfiniteDuration();  // later, the attempt fails as too late
 
   // Tokens whose KV a prefill computes.

@@ -45,7 +45,9 @@ void Compute::Start(HandoffSender* sender, HandoffReceiver* receiver) {
                         [receiver] {
                           if (receiver != nullptr) receiver->Poke();
                         }});
-  thread_.Start([scheduler = scheduler_.get()] { return scheduler->Tick(); });
+  thread_.Start([scheduler = scheduler_.get()] {
+    return scheduler->Tick() ? SteadyTime::InfinitePast() : scheduler->next_wake();
+  });
 }
 
 void Compute::Post(std::function<void(Scheduler&)> command) {

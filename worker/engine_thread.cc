@@ -3,13 +3,12 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <utility>
-
-#include "common/steady_time.h"
 
 namespace baton {
 
-void EngineThread::Start(std::function<bool()> tick) {
+void EngineThread::Start(std::function<SteadyTime()> tick) {
   thread_ = std::thread([this, tick = std::move(tick)] {
     pthread_setname_np(pthread_self(), "engine");
     Loop(tick);
@@ -34,18 +33,20 @@ void EngineThread::Post(std::function<void()> command) {
   posted_.NotifyOne();
 }
 
-void EngineThread::Loop(const std::function<bool()>& tick) {
-  bool busy = false;
+void EngineThread::Loop(const std::function<SteadyTime()>& tick) {
+  SteadyTime wake = SteadyTime::InfiniteFuture();
   for (;;) {
     std::deque<std::function<void()>> commands;
     {
       MutexLock lock(mutex_);
-      while (!busy && commands_.empty() && !stopping_) posted_.WaitUntil(mutex_, SteadyTime::Now() + absl::Seconds(60));
+      for (SteadyTime now = SteadyTime::Now(); now < wake && commands_.empty() && !stopping_; now = SteadyTime::Now()) {
+        posted_.WaitUntil(mutex_, std::min(wake, now + absl::Seconds(60)));
+      }
       if (stopping_ && commands_.empty()) return;
       commands.swap(commands_);
     }
     for (std::function<void()>& command : commands) command();
-    busy = tick();
+    wake = tick();
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The thread that computes. Everything behind the tick belongs to this thread; other threads use Post.
 //
-// Each turn runs the posted commands, then one tick. After a tick without work, the thread sleeps until the next
-// command.
+// Each turn runs the posted commands, then one tick. Then the thread sleeps until the next command, or until the time
+// that the tick returned.
 #pragma once
 
 #include <deque>
@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "common/mutex.h"
+#include "common/steady_time.h"
 
 namespace baton {
 
@@ -19,9 +20,9 @@ class EngineThread {
   EngineThread() = default;
   ~EngineThread() { Stop(); }
 
-  // Calls `tick` on the new thread until Stop returns. `tick` does one step's worth of work and returns false if
-  // nothing is left to do until another command comes.
-  void Start(std::function<bool()> tick);
+  // Calls `tick` on the new thread until Stop returns. `tick` does one step's worth of work. `tick` returns when the
+  // next tick is due: in the past if work is left, in the infinite future if only a command brings work.
+  void Start(std::function<SteadyTime()> tick);
   // Runs the commands posted before, then ends the thread. Later commands are dropped. Idempotent.
   void Stop();
 
@@ -30,7 +31,7 @@ class EngineThread {
   void Post(std::function<void()> command);
 
  private:
-  void Loop(const std::function<bool()>& tick);
+  void Loop(const std::function<SteadyTime()>& tick);
 
   Mutex mutex_;
   CondVar posted_;

@@ -28,6 +28,20 @@ constexpr absl::Duration kFarewellTimeout = absl::Milliseconds(200);
 constexpr absl::Duration kWarmUp = absl::Milliseconds(200);
 constexpr absl::Duration kSignalPoll = absl::Milliseconds(100);
 
+constexpr size_t kMaxReportedTenants = 64;
+
+void FillTenants(const std::map<std::string, uint64_t>& tenants, v1::WorkerLoad& load) {
+  std::vector<std::pair<uint64_t, std::string>> most;
+  for (const auto& [tenant, tokens] : tenants) most.emplace_back(tokens, tenant);
+  std::sort(most.rbegin(), most.rend());
+  most.resize(std::min(most.size(), kMaxReportedTenants));
+  for (auto& [tokens, tenant] : most) {
+    v1::TenantLoad& filled = *load.add_tenants();
+    filled.set_tenant(std::move(tenant));
+    filled.set_waiting_tokens(tokens);
+  }
+}
+
 // Routers need the text assets: a model without them is refused here, not by each router.
 absl::Status CheckAssets(const std::string& folder, const AssetFiles& files) {
   absl::Status status =
@@ -215,6 +229,7 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
   load.set_tpot_objectives(load_.tpot_objectives);
   load.set_tpot_slo_seconds(load_.tpot_slo_seconds);
   load.set_sequence_seconds(load_.sequence_seconds);
+  FillTenants(load_.tenants(), load);
   if (const int64_t began = load_.step_began_nanos; began != 0) {
     load.set_age_seconds(absl::ToDoubleSeconds(SteadyTime::Now() - SteadyTime() - absl::Nanoseconds(began)));
   }

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // How busy a worker is. The scheduler writes the fields; the status reports read them.
 //
-// Thread-safe: plain atomics. A reader may see one field newer than another.
+// Thread-safe: atomics, and a lock for the tenants. A reader may see one field newer than another.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "common/mutex.h"
 #include "common/step_cost.h"
 
 namespace baton {
@@ -29,12 +34,26 @@ struct WorkerLoadBoard {
   std::atomic<double> cost_decode_row{0};
   std::atomic<double> cost_attended{0};
 
+  // Tokens of waiting interactive prompts by tenant.
+  void SetTenants(std::map<std::string, uint64_t> tenants) {
+    MutexLock lock(tenants_mutex_);
+    tenants_ = std::move(tenants);
+  }
+  std::map<std::string, uint64_t> tenants() const {
+    MutexLock lock(tenants_mutex_);
+    return tenants_;
+  }
+
   void SetCost(const StepCost& cost) {
     cost_step = cost.step;
     cost_prompt_token = cost.prompt_token;
     cost_decode_row = cost.decode_row;
     cost_attended = cost.attended;
   }
+
+ private:
+  mutable Mutex tenants_mutex_;
+  std::map<std::string, uint64_t> tenants_ ABSL_GUARDED_BY(tenants_mutex_);
 };
 
 // Updates an exponential mean of about the last 1 / weight samples.

@@ -126,6 +126,11 @@ void WorkerOptions::AddTo(OptionSet& set) {
   set.Add("token-budget", &schedule.token_budget, "tokens computed in one step", 1, 1 << 20);
   set.Add("chunk-tokens", &schedule.chunk_tokens, "tokens of one prompt in one step; 0: the token budget", 0, 1 << 20);
   set.Add("max-sequences", &schedule.max_sequences, "sequences in progress at once", 1, 1 << 16);
+  set.AddChoice(
+      "batching", &batching, {"continuous", "static", "window"},
+      "when prompts that wait may start: at the next step; when no sequence runs; or then, after batch-window. "
+      "static and window are for comparison");
+  set.Add("batch-window", &schedule.batch_window, "with --batching window: how long an idle worker collects prompts");
   set.Add("max-queue", &max_queue, "requests that may wait", 1, 1 << 20);
   set.AddChoice("transport", &transport.path, {"auto", "tcp", "shm"}, "path of KV pages between workers");
   set.Add("handoff-host", &transport.local_host,
@@ -142,6 +147,12 @@ void WorkerOptions::AddTo(OptionSet& set) {
   set.Add("max-message-bytes", &max_message_bytes, "largest gRPC message");
   set.AddChoice("log.level", &log.level, {"debug", "info", "warning", "error"}, "least level in the log");
   set.AddChoice("log.format", &log.format, {"text", "json"}, "form of a log line");
+  set.AddPresets("preset", &preset,
+                 {{"chat", "short steps: even gaps between tokens, prompts take longer", {{"token-budget", "256"}}},
+                  {"balanced", "the defaults", {}},
+                  {"batch",
+                   "large steps and many sequences: most tokens per second, long gaps",
+                   {{"token-budget", "2048"}, {"max-sequences", "256"}, {"max-queue", "4096"}}}});
 }
 
 absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {
@@ -169,6 +180,7 @@ absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {
                                                    schedule.token_budget,
                                                    ", expected chunks no larger than the budget of a step"));
   }
+  if (batching != "continuous") schedule.batching = batching == "static" ? Batching::kStatic : Batching::kWindow;
   if (schedule.chunk_tokens == 0) schedule.chunk_tokens = schedule.token_budget;
   if (transport.silent_after >= transport.peer_timeout || transport.heartbeat_interval >= transport.silent_after) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -42,6 +42,8 @@ struct WorkerOptions {
   std::string prefix_cache = "on";
 
   ScheduleLimits schedule{.chunk_tokens = 0};  // 0: the token budget
+  std::string batching = "continuous";
+  std::string preset;
   int max_queue = 256;
 
   TransportOptions transport;

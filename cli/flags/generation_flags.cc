@@ -50,6 +50,7 @@ void GenerationFlags::AddTo(CLI::App& app) {
   app.add_option("--model", model_, "model name, as `baton status` shows it (default: the only model served)");
   app.add_option("--label", label_, "text that the router's and workers' logs repeat");
   app.add_option("--cache-salt", cache_salt_, "share cached prefixes with requests of the same salt only");
+  app.add_option("--tenant", tenant_, "tenants that wait get the same share of the workers' prompt tokens");
   app.add_option("--timeout", timeout_, "give up after this long, e.g. 30s (default: never)");
   app.add_option("--ttft-slo", ttft_slo_, "objective for the time to first token, e.g. 500ms (default: the router's)");
   app.add_option("--tpot-slo", tpot_slo_,
@@ -89,9 +90,11 @@ absl::Status GenerationFlags::Fill(v1::GenerateRequest& request) const {
   BATON_RETURN_IF_ERROR(CheckUtf8("--model", model_));
   BATON_RETURN_IF_ERROR(CheckUtf8("--label", label_));
   BATON_RETURN_IF_ERROR(CheckUtf8("--cache-salt", cache_salt_));
+  BATON_RETURN_IF_ERROR(CheckUtf8("--tenant", tenant_));
   request.set_model(model_);
   request.set_request_label(label_);
   if (!cache_salt_.empty()) request.set_cache_salt(cache_salt_);
+  if (!tenant_.empty()) request.set_tenant(tenant_);
   if (!ttft_slo_.empty()) {
     BATON_ASSIGN_OR_RETURN(const absl::Duration objective, ParseTimeout("--ttft-slo", ttft_slo_));
     request.set_ttft_slo_seconds(absl::ToDoubleSeconds(objective));

@@ -34,6 +34,7 @@ class GenerationFlags {
   std::string model_;
   std::string label_;
   std::string cache_salt_;
+  std::string tenant_;
   std::string timeout_;
   std::string ttft_slo_;
   std::string tpot_slo_;

@@ -234,7 +234,7 @@ TEST_F(ApiTest, AMessageOverTheSizeLimitIsRefused) {
 
 TEST_F(ApiTest, FieldsThatAreNotSupportedAreRefusedByName) {
   const std::vector<std::pair<std::string, std::function<void(v1::GenerateRequest&)>>> cases = {
-      {"tenant", [](auto& r) { r.set_tenant("t"); }},
+      {"tenant", [](auto& r) { r.set_tenant(std::string(65, 't')); }},
       {"priority", [](auto& r) { r.set_priority(static_cast<v1::Priority>(9)); }},
       {"adapter_id", [](auto& r) { r.set_adapter_id("a"); }},
       {"n", [](auto& r) { r.set_n(2); }},

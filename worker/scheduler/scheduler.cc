@@ -41,6 +41,7 @@ void Scheduler::Submit(Route route, Attempt submitted, const HandoffTarget& targ
     added.events->OnFailed(Outcome(Cause::kInvalid, absl::StrCat("attempt ", key.ToString(), " is here already")));
     return;
   }
+  tenants_.Enter(attempt.tenant);
   added.expected_cached = parts_.pool->layout().tokens_in(parts_.pool->CountPublished(added.sequence.page_names()));
   Log(LogLevel::kDebug, "attempt.accepted",
       {{"request", key.request.ToString()},
@@ -127,7 +128,33 @@ PromptFigures Scheduler::FiguresOf(const Job& job) const {
 
 // ---------------------------------------------------------------------------------------------------- capacity
 
+BatchState Scheduler::StateOfBatch() const {
+  BatchState state;
+  for (const auto& [age, job] : jobs_) {
+    if (job->route == Route::kReceive || job->phase == Phase::kReleasing) continue;
+    if (job->phase == Phase::kWaiting) {
+      ++state.waiting;
+      state.oldest_wait = std::max(state.oldest_wait, parts_.now() - job->queued_since);
+    } else {
+      ++state.in_progress;
+    }
+  }
+  return state;
+}
+
+SteadyTime Scheduler::next_wake() const {
+  SteadyTime next = SteadyTime::InfiniteFuture();
+  const bool collects = limits_.batching == Batching::kWindow && StateOfBatch().in_progress == 0;
+  for (const auto& [age, job] : jobs_) {
+    if (!job->waits_to_compute()) continue;
+    next = std::min(next, job->first_token_by - TimeToCompute(*job));
+    if (collects) next = std::min(next, job->queued_since + limits_.batch_window);
+  }
+  return next;
+}
+
 void Scheduler::ClaimForPrompts() {
+  if (!MayStartPrompts(limits_, StateOfBatch())) return;
   std::vector<Job*> claiming;
   for (auto& [age, job] : jobs_) {
     if (job->phase != Phase::kWaiting || IsComputedByAnother(*job)) continue;
@@ -280,7 +307,9 @@ void Scheduler::OnNoLongerRead(const AttemptKey& key) {
 
 void Scheduler::Erase(const AttemptKey& key) {
   // Nobody reads the pages any more, so that published pages may replace them.
-  jobs_.Find(key)->sequence.Publish(/*replace=*/true);
+  Job& job = *jobs_.Find(key);
+  job.sequence.Publish(/*replace=*/true);
+  tenants_.Leave(job.sequence.attempt().tenant);
   jobs_.Erase(key);
 }
 
@@ -291,6 +320,8 @@ void Scheduler::PublishLoad() {
   uint64_t waiting_batch_tokens = 0;
   uint64_t running_tokens = 0;
   uint32_t objectives = 0;
+  const bool has_tenants = tenants_.has_tenants();
+  std::map<std::string, uint64_t> tenants;
   absl::Duration tpot_slo = absl::InfiniteDuration();
   for (const auto& [age, job] : jobs_) {
     if (job->phase == Phase::kReleasing) continue;
@@ -304,11 +335,16 @@ void Scheduler::PublishLoad() {
     if (!job->has_prompt_to_compute()) continue;
     const int tokens = TokensToCompute(*job);
     waiting_tokens += tokens;
-    if (attempt.priority == Priority::kBatch) waiting_batch_tokens += tokens;
+    if (attempt.priority == Priority::kBatch) {
+      waiting_batch_tokens += tokens;
+    } else if (has_tenants) {
+      tenants[attempt.tenant] += tokens;
+    }
   }
   parts_.load->waiting_requests = waiting;
   parts_.load->running_sequences = running;
   parts_.load->waiting_tokens = waiting_tokens;
+  parts_.load->SetTenants(std::move(tenants));
   parts_.load->waiting_batch_tokens = waiting_batch_tokens;
   parts_.load->running_tokens = running_tokens;
   parts_.load->tpot_objectives = objectives;

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/outcome.h"
 #include "common/steady_time.h"
@@ -37,6 +38,7 @@
 #include "worker/schedule.h"
 #include "worker/scheduler/job.h"
 #include "worker/scheduler/job_table.h"
+#include "worker/scheduler/tenant_shares.h"
 #include "worker/step.h"
 
 namespace baton {
@@ -53,6 +55,7 @@ class Scheduler {
     WorkerLoadBoard* load = nullptr;
     std::function<void(std::function<void()>)> post;  // runs a command on the engine thread; thread-safe
     std::function<SteadyTime()> now = SteadyTime::Now;
+    std::function<absl::Time()> date = absl::Now;
   };
   Scheduler(const Parts& parts, const ScheduleLimits& limits);
 
@@ -81,6 +84,8 @@ class Scheduler {
 
   // Does one step's worth of work. Returns false if nothing is left to do until the next call of another method.
   bool Tick();
+  // Returns when a tick is due although no other method was called; the infinite future if no time is due.
+  SteadyTime next_wake() const;
 
  private:
   // The state of a job's own handoff when the job ends.
@@ -96,6 +101,7 @@ class Scheduler {
 
   // Capacity.
   void ClaimForPrompts();
+  BatchState StateOfBatch() const;
   bool IsComputedByAnother(Job& job);
   void Claim(Job& job, bool urgent);
   // Returns whether a prompt was refused: a prompt that waited for its prefix can claim in the next tick.
@@ -161,6 +167,7 @@ class Scheduler {
   MeanSpeed prefill_speed_;
   StepCostEstimate cost_estimate_;
   StepTimes times_;
+  TenantShares tenants_;
   SteadyTime next_fit_ = SteadyTime::InfinitePast();
   bool draining_ = false;
 };

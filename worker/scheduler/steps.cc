@@ -17,10 +17,18 @@ constexpr absl::Duration kFitInterval = absl::Milliseconds(100);
 std::vector<Share> Scheduler::Plan() {
   std::vector<Candidate> candidates;
   bool has_prompt = false;
+  const absl::Time date = parts_.date();
+  times_.tenant_tokens = tenants_.Tokens();
   for (const auto& [age, job] : jobs_) {
     const Sequence& sequence = job->sequence;
     if (!job->in_batch() || sequence.missing_pages() != 0) continue;
-    candidates.push_back({age, sequence.pending_tokens(), sequence.kv_tokens(), sequence.attempt().tpot_slo});
+    const Attempt& attempt = sequence.attempt();
+    candidates.push_back({.age = age,
+                          .pending_tokens = sequence.pending_tokens(),
+                          .position = sequence.kv_tokens(),
+                          .tpot_slo = attempt.tpot_slo,
+                          .tenant = tenants_.IndexOf(attempt.tenant),
+                          .can_wait = attempt.priority == Priority::kBatch && age.due > date});
     has_prompt |= sequence.pending_tokens() > 1;
   }
   std::vector<Share> plan = PlanStep(std::move(candidates), limits_, times_);
@@ -113,6 +121,7 @@ void Scheduler::OnStepDone(const std::vector<Job*>& jobs, const std::vector<Step
     if (!job.has_prompt_to_compute() && job.phase != Phase::kReleasing) continue;
     prompt_tokens += entries[i].tokens;
     job.NoteChunk({entries[i].tokens, parts_.now() - duration - *job.started, duration});
+    tenants_.Add(job.sequence.attempt().tenant, entries[i].tokens);
     parts_.metrics->TokensComputed(job.sequence.attempt(), entries[i].tokens);
   }
   if (prompt_tokens > 0) {

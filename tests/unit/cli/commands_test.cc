@@ -84,6 +84,8 @@ TEST_F(CommandsTest, SamplingFlagsReachTheRequest) {
                                             "500ms",
                                             "--tpot-slo",
                                             "40ms",
+                                            "--tenant",
+                                            "t",
                                             "--priority",
                                             "batch",
                                             "--when-late",
@@ -124,6 +126,7 @@ TEST_F(CommandsTest, SamplingFlagsReachTheRequest) {
                                             "2"});
   EXPECT_DOUBLE_EQ(request.ttft_slo_seconds(), 0.5);
   EXPECT_DOUBLE_EQ(request.tpot_slo_seconds(), 0.04);
+  EXPECT_EQ(request.tenant(), "t");
   EXPECT_EQ(request.priority(), v1::PRIORITY_BATCH);
   EXPECT_EQ(request.when_late(), v1::WHEN_LATE_SERVE);
   EXPECT_EQ(request.model(), "m");

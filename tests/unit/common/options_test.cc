@@ -81,6 +81,28 @@ TEST_F(OptionsTest, TakeEveryTypeFromTheCommandLine) {
   EXPECT_THAT(cpus_, ElementsAre(3, 1));
 }
 
+TEST_F(OptionsTest, APresetReplacesDefaultsButNothingThatIsGiven) {
+  std::string preset;
+  set_.AddPresets(
+      "preset", &preset,
+      {{"small", "less of it", {{"threads", "1"}, {"pool", "1MiB"}, {"share", "0.1"}}}, {"none", "the defaults", {}}});
+  ASSERT_OK(ParseFile("threads: 8\npreset: small\n", {"--share", "0.9"}));
+  EXPECT_EQ(threads_, 8) << "of the file";
+  EXPECT_EQ(share_, 0.9) << "of the command line";
+  EXPECT_EQ(pool_.bytes, uint64_t{1} << 20) << "of the preset";
+  pool_.bytes = 7;
+  ASSERT_OK(ParseFile("preset: small\n", {"--preset", "none"}));
+  EXPECT_EQ(pool_.bytes, 7u) << "the command line chooses another preset than the file";
+  EXPECT_TRUE(Fails(Parse({"--preset", "huge"}), kInvalid, "expected one of small, none"));
+}
+
+TEST_F(OptionsTest, APresetWithAWrongValueIsNamed) {
+  std::string preset;
+  set_.AddPresets("preset", &preset, {{"wrong", "", {{"threads", "99"}}}, {"unknown", "", {{"thread", "1"}}}});
+  EXPECT_TRUE(Fails(Parse({"--preset", "wrong"}), kInvalid, "preset wrong: threads: \"99\" is not valid"));
+  EXPECT_TRUE(Fails(Parse({"--preset", "unknown"}), kInvalid, "preset unknown: thread: there is no such option"));
+}
+
 TEST_F(OptionsTest, TakeEveryTypeFromAFile) {
   ASSERT_OK(ParseFile(R"(
 # a comment

@@ -126,6 +126,16 @@ TEST(ForecastTest, InteractiveRequestsGoBeforeBatchPrompts) {
   EXPECT_NEAR(ForecastOf(pair, BatchNeed(), kAssumed).first_token, 5.1, 0.01);
 }
 
+TEST(ForecastTest, TenantsTakeTurnsByTokens) {
+  PairView pair = PairWithCost();
+  pair.prefill.waiting_tokens = 5300;
+  pair.prefill.tenant_tokens = 200;
+  pair.prefill.other_tenants = {5000, 100};
+  // 200 of its own, 300 of the second tenant, all of the third, and the prompt itself.
+  EXPECT_NEAR(ForecastOf(pair, Need(), kAssumed).first_token, 0.2 + 0.3 + 0.1 + 0.1, 0.01);
+  EXPECT_NEAR(ForecastOf(pair, BatchNeed(), kAssumed).first_token, 5.4, 0.01);
+}
+
 TEST(ForecastTest, WithoutASlotTheWaitIsThatForTheEndOfSequences) {
   PairView pair = PairWithCost();
   pair.decode.max_sequences = 10;

@@ -77,7 +77,7 @@ TEST(RequestSpecTest, EachFieldThatCannotBeServedIsRefusedByNameAndLimit) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   using R = v1::GenerateRequest;
   const std::vector<Case> cases = {
-      {[](R& r) { r.set_tenant("t"); }, {"tenant", "not supported"}},
+      {[](R& r) { r.set_tenant(std::string(65, 't')); }, {"tenant: 65 bytes", "at most 64"}},
       {[](R& r) { r.set_priority(static_cast<v1::Priority>(9)); }, {"priority: 9", "PRIORITY_BATCH"}},
       {[](R& r) { r.set_when_late(static_cast<v1::WhenLate>(9)); }, {"when_late: 9", "WHEN_LATE_SERVE"}},
       {[](R& r) { r.set_cache_salt(std::string(257, 's')); }, {"cache_salt: 257 bytes", "at most 256"}},

@@ -254,7 +254,7 @@ TEST_F(RouterTest, RefusalsNameTheField) {
   unknown.set_model("other");
   EXPECT_EQ(Generate(unknown).status.error_code(), grpc::StatusCode::NOT_FOUND);
   v1::GenerateRequest tenant = Request(5);
-  tenant.set_tenant("t");
+  tenant.set_tenant(std::string(65, 't'));
   const grpc::Status status = Generate(tenant).status;
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_NE(status.error_message().find("tenant"), std::string::npos);

@@ -123,6 +123,39 @@ TEST_F(WorkerTableLoadTest, BatchPromptsDelayNoInteractiveRequest) {
   EXPECT_EQ(Place().kind, Kind::kPlaced);
 }
 
+TEST_F(WorkerTableLoadTest, ATenantWaitsForItsOwnPromptsAndAsMuchOfAnother) {
+  v1::WorkerStatus status = StatusOf("p1", v1::WORKER_ROLE_PREFILL);
+  status.mutable_load()->set_prefill_tokens_per_second(1000);
+  status.mutable_load()->set_waiting_tokens(3000);
+  v1::TenantLoad& heavy = *status.mutable_load()->add_tenants();
+  heavy.set_tenant("heavy");
+  heavy.set_waiting_tokens(3000);
+  Hear(0, status);
+  query_.tenant = "heavy";
+  EXPECT_EQ(Place().kind, Kind::kLate);
+  query_.tenant = "light";
+  EXPECT_EQ(Place().kind, Kind::kPlaced);
+  query_.tenant = "";
+  EXPECT_EQ(Place().kind, Kind::kPlaced) << "without a tenant is one more tenant";
+  status.mutable_load()->clear_tenants();
+  Hear(0, status);
+  EXPECT_EQ(Place().kind, Kind::kLate) << "the prompts that wait have no tenant, as this one";
+  query_.tenant = "light";
+  EXPECT_EQ(Place().kind, Kind::kPlaced);
+}
+
+TEST_F(WorkerTableLoadTest, PromptsOfATenantThatThisRouterSentCountForThisTenant) {
+  ReportWaiting(0);
+  query_.tenant = "heavy";
+  query_.prompt_tokens = 600;
+  query_.total_tokens = 610;
+  EXPECT_EQ(Place().kind, Kind::kPlaced);
+  EXPECT_EQ(Place().kind, Kind::kLate);
+  query_.tenant = "light";
+  query_.prompt_tokens = 100;
+  EXPECT_EQ(Place().kind, Kind::kPlaced);
+}
+
 TEST_F(WorkerTableLoadTest, WithoutTimePerTokenARequestWaitsOnlyIfItIsTold) {
   ReportWaiting(0);
   ReportDecoding(5);

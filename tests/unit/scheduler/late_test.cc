@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "scheduler_world.h"
 
 namespace baton::testing {
@@ -103,6 +105,65 @@ TEST_F(SchedulerLateTest, RoutersLearnOfBatchPromptsObjectivesAndHowLongSequence
   EXPECT_EQ(world_.load.tpot_objectives, 0u);
   EXPECT_EQ(world_.load.tpot_slo_seconds, 0);
   EXPECT_NEAR(world_.load.sequence_seconds, 0.004, 1e-9) << "four further tokens, a millisecond each";
+}
+
+TEST(SchedulerBatching, AWindowStartsItsPromptsTogetherAndAsksForAWake) {
+  World world({.schedule = {.token_budget = 64,
+                            .chunk_tokens = 8,
+                            .max_sequences = 4,
+                            .batching = Batching::kWindow,
+                            .batch_window = absl::Milliseconds(10)}});
+  EXPECT_EQ(world.scheduler->next_wake(), SteadyTime::InfiniteFuture());
+  const auto first = world.RunLocally(world.MakeAttempt(1, 4, 3, 10));
+  const SteadyTime start = world.clock;
+  EXPECT_FALSE(world.Tick());
+  const auto second = world.RunLocally(world.MakeAttempt(2, 4, 3, 20));
+  EXPECT_FALSE(world.Tick());
+  EXPECT_EQ(world.scheduler->next_wake(), start + absl::Milliseconds(10));
+  while (world.clock < start + absl::Milliseconds(9)) world.Tick();
+  EXPECT_EQ(first->tokens(), 0);
+  world.Tick();
+  EXPECT_EQ(first->tokens(), 1);
+  EXPECT_EQ(second->tokens(), 1);
+  const auto late = world.RunLocally(world.MakeAttempt(3, 4, 3, 30));
+  for (int i = 0; i < 20 && second->last() != "finished by length"; ++i) {
+    world.Tick();
+    EXPECT_EQ(late->tokens(), 0);
+  }
+  for (int i = 0; i < 12; ++i) world.Tick();
+  EXPECT_GT(late->tokens(), 0);
+}
+
+TEST_F(SchedulerLateTest, ATickIsDueWhenAPromptBecomesLate) {
+  world_.HandOver(Hurried(1, absl::Milliseconds(10)));
+  EXPECT_EQ(world_.scheduler->next_wake(), world_.clock + absl::Milliseconds(10));
+}
+
+TEST(SchedulerTenants, EachGetsTheSameShareOfThePromptTokens) {
+  World world({.pages = 200, .schedule = {.token_budget = 8, .chunk_tokens = 8, .max_sequences = 30}});
+  std::vector<std::shared_ptr<Told>> heavy;
+  for (uint64_t request = 1; request <= 10; ++request) {
+    Attempt attempt = world.MakeAttempt(request, 8, 1, static_cast<TokenId>(request));
+    attempt.tenant = "heavy";
+    heavy.push_back(world.RunLocally(attempt));
+  }
+  for (int i = 0; i < 4; ++i) world.Tick();
+  EXPECT_EQ(heavy[3]->last(), "finished by length");
+  std::vector<std::shared_ptr<Told>> light;
+  for (uint64_t request = 21; request <= 22; ++request) {
+    Attempt attempt = world.MakeAttempt(request, 8, 1, static_cast<TokenId>(request));
+    attempt.tenant = "light";
+    light.push_back(world.RunLocally(attempt));
+  }
+  for (int i = 0; i < 4; ++i) world.Tick();
+  EXPECT_EQ(light[1]->last(), "finished by length")
+      << "its two prompts take two of four steps, though they are younger";
+  EXPECT_EQ(heavy[5]->last(), "finished by length");
+  EXPECT_NE(heavy[6]->last(), "finished by length");
+  EXPECT_EQ(world.load.tenants(), (std::map<std::string, uint64_t>{{"heavy", 32}}));
+  world.Settle();
+  EXPECT_EQ(heavy[9]->last(), "finished by length");
+  EXPECT_TRUE(world.load.tenants().empty());
 }
 
 }  // namespace

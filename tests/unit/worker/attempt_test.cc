@@ -64,9 +64,11 @@ TEST(ParseAttempt, TakesPriorityAndTheTimeForTheFirstTokenOver) {
   v1::AttemptHeader header = ValidHeader();
   header.set_priority(v1::PRIORITY_BATCH);
   header.set_first_token_within_seconds(0.5);
+  header.set_tenant("t");
   ASSERT_OK_AND_ASSIGN(const Attempt attempt, ParseAttempt(header, Limits()));
   EXPECT_EQ(attempt.priority, Priority::kBatch);
   EXPECT_EQ(attempt.first_token_within, absl::Milliseconds(500));
+  EXPECT_EQ(attempt.tenant, "t");
 }
 
 struct Refusal {

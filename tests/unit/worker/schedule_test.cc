@@ -80,6 +80,53 @@ TEST(PlanStep, APromptWithoutTimeWaitsButNotForEver) {
       << "a short rest fits";
 }
 
+TEST(MayStartPrompts, ContinuousBatchingNeverWaits) {
+  EXPECT_TRUE(MayStartPrompts({}, {.in_progress = 5, .waiting = 1}));
+}
+
+TEST(MayStartPrompts, AStaticBatchWaitsForTheLastSequenceOfTheOneBefore) {
+  const ScheduleLimits limits{.batching = Batching::kStatic};
+  EXPECT_FALSE(MayStartPrompts(limits, {.in_progress = 1, .waiting = 9}));
+  EXPECT_TRUE(MayStartPrompts(limits, {.in_progress = 0, .waiting = 1}));
+}
+
+TEST(MayStartPrompts, AWindowCollectsPromptsForAWhileOrUntilTheBatchIsFull) {
+  const ScheduleLimits limits{
+      .max_sequences = 4, .batching = Batching::kWindow, .batch_window = absl::Milliseconds(50)};
+  EXPECT_FALSE(MayStartPrompts(limits, {.waiting = 3, .oldest_wait = absl::Milliseconds(49)}));
+  EXPECT_TRUE(MayStartPrompts(limits, {.waiting = 3, .oldest_wait = absl::Milliseconds(50)}));
+  EXPECT_TRUE(MayStartPrompts(limits, {.waiting = 4}));
+  EXPECT_FALSE(MayStartPrompts(limits, {.in_progress = 1, .waiting = 4, .oldest_wait = absl::Seconds(9)}));
+}
+
+Candidate OfTenant(uint64_t request, size_t tenant) {
+  return {.age = At(request, static_cast<int64_t>(request)), .pending_tokens = 100, .tenant = tenant};
+}
+
+TEST(PlanStep, TheTenantThatHasGotTheFewestTokensGoesFirst) {
+  const ScheduleLimits limits{.token_budget = 100, .chunk_tokens = 100, .max_sequences = 10};
+  const std::vector<Candidate> prompts = {OfTenant(1, 0), OfTenant(2, 0), OfTenant(3, 1)};
+  EXPECT_THAT(PlanStep(prompts, limits, {.tenant_tokens = {0, 0}}), ElementsAre(Share{Key(1), 100}));
+  EXPECT_THAT(PlanStep(prompts, limits, {.tenant_tokens = {100, 0}}), ElementsAre(Share{Key(3), 100}));
+  EXPECT_THAT(PlanStep(prompts, limits, {.tenant_tokens = {100, 200}}), ElementsAre(Share{Key(1), 100}));
+}
+
+TEST(PlanStep, TenantsTakeTurnsWithinAStep) {
+  const ScheduleLimits limits{.token_budget = 300, .chunk_tokens = 100, .max_sequences = 10};
+  const std::vector<Candidate> prompts = {OfTenant(1, 0), OfTenant(2, 0), OfTenant(3, 0), OfTenant(4, 1)};
+  EXPECT_THAT(PlanStep(prompts, limits, {.tenant_tokens = {0, 0}}),
+              ElementsAre(Share{Key(1), 100}, Share{Key(4), 100}, Share{Key(2), 100}));
+}
+
+TEST(PlanStep, ABatchPromptThatCanWaitGoesLastWhateverItsTenantHasGot) {
+  const ScheduleLimits limits{.token_budget = 100, .chunk_tokens = 100, .max_sequences = 10};
+  std::vector<Candidate> prompts = {OfTenant(1, 0), OfTenant(2, 1)};
+  prompts[0].can_wait = true;
+  EXPECT_THAT(PlanStep(prompts, limits, {.tenant_tokens = {0, 500}}), ElementsAre(Share{Key(2), 100}));
+  prompts[0].can_wait = false;
+  EXPECT_THAT(PlanStep(prompts, limits, {.tenant_tokens = {0, 500}}), ElementsAre(Share{Key(1), 100}));
+}
+
 TEST(PlanStep, NothingToDoIsAnEmptyPlan) { EXPECT_THAT(PlanStep({}, {}), IsEmpty()); }
 
 TEST(PickVictim, IsTheYoungestAndNeverTheOldest) {
