@@ -34,6 +34,7 @@ struct ServiceContext {
   RetryPolicy retry;
   absl::Duration default_deadline = absl::Minutes(10);
   Objectives objectives = {};  // of requests without objectives of their own
+  bool allow_pins = true;
 };
 
 class GenerateCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>,

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "baton/v1/worker.pb.h"
 #include "engine/kv/page_hash.h"
+#include "router/pin.h"
 #include "router/worker_ref.h"
 
 namespace baton::router {
@@ -41,6 +42,7 @@ struct PlacementQuery {
   absl::Duration ttft_slo = {};  // what is left of the objective; 0: none
   absl::Duration tpot_slo = {};  // 0: none
   bool explain = false;          // fill in Placement::estimates
+  std::optional<Pin> pin = {};   // the only workers that may serve the request
 };
 
 struct PlacementResult {

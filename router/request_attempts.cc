@@ -208,8 +208,9 @@ void RequestMachine::WaitToPlace() {
 void RequestMachine::RefuseOverloaded() {
   const absl::Duration retry_after = std::max(retry_after_, kPlaceBackoff.most);
   Fail(Cause::kOverloaded,
-       absl::ResourceExhaustedError(absl::StrCat("every worker of model ", spec_.model, " is full (", last_end_.detail,
-                                                 "); retry after ", absl::FormatDuration(retry_after))),
+       absl::ResourceExhaustedError(absl::StrCat(spec_.pin ? "the pinned pair" : "every worker", " of model ",
+                                                 spec_.model, " is full (", last_end_.detail, "); retry after ",
+                                                 absl::FormatDuration(retry_after))),
        retry_after);
 }
 

@@ -104,6 +104,7 @@ PlacementQuery RequestRun::MakeQuery() {
     query.ttft_slo = std::max(objectives.ttft - (SteadyTime::Now() - options_.received), absl::Milliseconds(1));
   }
   query.tpot_slo = objectives.tpot;
+  query.pin = options_.spec.pin;
   query.explain = LogEnabled(LogLevel::kDebug) || (options_.trace != nullptr && options_.trace->sampled());
   return query;
 }

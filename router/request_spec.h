@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "baton/v1/inference.pb.h"
 #include "baton/v1/worker.pb.h"
 #include "engine/types.h"
+#include "router/pin.h"
 #include "text/assets/model_assets.h"
 
 namespace baton::router {
@@ -35,6 +37,7 @@ struct RequestSpec {
   bool skip_special_tokens = true;
   std::string cache_salt;  // only requests of one salt share KV pages
   Objectives objectives = {};
+  std::optional<Pin> pin = {};
 };
 
 struct ModelLimits {

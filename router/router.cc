@@ -81,6 +81,7 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
   parts.context.retry = {options.max_attempts, options.overload_wait, options.placement_wait};
   parts.context.default_deadline = options.default_deadline;
   parts.context.objectives = {options.ttft_slo, options.tpot_slo};
+  parts.context.allow_pins = options.pins == "on";
   parts.inference = std::make_unique<InferenceService>(parts.context);
   parts.admin = std::make_unique<AdminService>(parts.context);
 

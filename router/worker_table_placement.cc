@@ -105,10 +105,16 @@ PlacementResult WorkerTable::Place(SteadyTime now, const PlacementQuery& query) 
   const PlacementNeed need = NeedOf(query);
   const Candidates candidates = FindCandidates(now, query);
   if (query.migrates) return PlaceMigration(now, candidates, query);
+  if (query.pin) return PlacePinned(now, candidates, query);
   const std::optional<size_t> chosen = ChoosePair(options_.placement, candidates.pairs, need, turn_++);
   WantFasterPair(now, candidates, need, chosen ? &candidates.pairs[*chosen] : nullptr);
   if (!chosen) return WhyNotPlaced(candidates, query);
-  const PairView& view = candidates.pairs[*chosen];
+  return PlaceOn(now, candidates.pairs[*chosen], candidates, query);
+}
+
+PlacementResult WorkerTable::PlaceOn(SteadyTime now, const PairView& view, const Candidates& candidates,
+                                     const PlacementQuery& query) {
+  const PlacementNeed need = NeedOf(query);
   const Pair& pair = *pairs_.Find(view.pair);
   pairs_.NoteUse(now, pair.id);
   const uint32_t pages = PagesToStart(view.decode, query.prompt_tokens);
@@ -147,6 +153,7 @@ PlacementResult WorkerTable::PlaceMigration(SteadyTime now, const Candidates& ca
   std::vector<WorkerView> views;
   for (const auto& [worker, view] : candidates.views) {
     if (workers_.at(worker).ref->handoff_address.empty()) continue;
+    if (query.pin && workers_.at(worker).id != query.pin->migrate_to) continue;
     workers.push_back(worker);
     views.push_back(view);
   }

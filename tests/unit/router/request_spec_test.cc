@@ -76,7 +76,21 @@ TEST(RequestSpecTest, EachFieldThatCannotBeServedIsRefusedByNameAndLimit) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInf = std::numeric_limits<float>::infinity();
   using R = v1::GenerateRequest;
+  const auto pin = [](const std::string& decode, const std::string& migrate_to, uint32_t after) {
+    return [=](R& r) {
+      r.mutable_sampling()->set_max_tokens(5);
+      r.mutable_pin()->set_decode_worker(decode);
+      r.mutable_pin()->set_migrate_to(migrate_to);
+      r.mutable_pin()->set_migrate_after_tokens(after);
+    };
+  };
   const std::vector<Case> cases = {
+      {pin("", "", 0), {"pin.decode_worker", "empty"}},
+      {pin(std::string(257, 'd'), "", 0), {"pin.decode_worker", "257 bytes", "at most 256"}},
+      {pin("d", "", 1), {"pin.migrate_to", "empty"}},
+      {pin("d", "d", 1), {"pin.migrate_to", "d", "another worker"}},
+      {pin("d", "e", 0), {"pin.migrate_after_tokens", "0", "at least 1"}},
+      {pin("d", "e", 5), {"pin.migrate_after_tokens", "5", "less than max_tokens (5)"}},
       {[](R& r) { r.set_tenant("t"); }, {"tenant", "not supported"}},
       {[](R& r) { r.set_priority(1); }, {"priority", "not supported"}},
       {[](R& r) { r.set_cache_salt(std::string(257, 's')); }, {"cache_salt: 257 bytes", "at most 256"}},
