@@ -83,7 +83,7 @@ std::optional<AnswerDifference> FirstDifference(const ComparedAnswer& expected, 
 }
 
 std::string ToText(const AnswerDifference& difference) {
-  const std::string rest = absl::StrCat(difference.got, ", expected ", difference.expected);
+  std::string rest = absl::StrCat(difference.got, ", expected ", difference.expected);
   switch (difference.kind) {
     case AnswerDifference::Kind::kToken: return absl::StrCat("output token ", difference.output_index, " is ", rest);
     case AnswerDifference::Kind::kLogprob:

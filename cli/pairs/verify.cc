@@ -2,7 +2,8 @@
 #include "cli/pairs/verify.h"
 
 #include <algorithm>
-#include <span>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_deployment.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/arguments.h"
 #include "common/split_mix.h"

@@ -2,7 +2,9 @@
 // Pinned requests through the whole router.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "router_fixture.h"
 
