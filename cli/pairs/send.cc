@@ -54,6 +54,8 @@ class Sending {
   absl::flat_hash_set<grpc::ClientContext*> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
+bool IsDeadline(const grpc::Status& status) { return status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED; }
+
 SentAnswer SendOne(Client& client, const v1::GenerateRequest& request, const SendOptions& options, Sending& sending) {
   SentAnswer sent;
   const absl::Duration left = options.deadline - SteadyTime::Now();
@@ -76,7 +78,7 @@ SentAnswer SendOne(Client& client, const v1::GenerateRequest& request, const Sen
   sending.End(context);
   if (has_finish && IsComplete(has_finish, status)) {
     sent.state = SentAnswer::State::kAnswered;
-  } else if (!sending.stopped() && SteadyTime::Now() < options.deadline) {
+  } else if (!sending.stopped() && !(left <= options.request_timeout && IsDeadline(status))) {
     sent.state = SentAnswer::State::kFailed;
     sent.reason = absl::StrCat(absl::StatusCodeToString(FromGrpc(status).code()), ": ",
                                status.ok() ? "the stream ended without its finish message"
