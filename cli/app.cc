@@ -114,6 +114,7 @@ int RunBaton(int argc, const char* const* argv, const Console& console) {
   add(app, "generate", "Sends one prompt and streams the answer to stdout.", &GenerateCommand);
   add(app, "chat", "Holds a conversation: one line per turn, with the history of all turns.", &ChatCommand);
   add(app, "doctor", "Examines a deployment, and says what to change.", &DoctorCommand);
+  add(app, "verify", "Proves that all pairs of workers give the same answers, bit by bit.", &VerifyCommand);
   add(app, "trace", "Shows the stages of a recent request on a timeline.", &TraceCommand);
   add(app, "status", "Shows the router's workers: state, load, pages, and the pairs.", &StatusCommand);
   CLI::App& bench = add_group("bench", "Measures a running service, or the engine alone.");

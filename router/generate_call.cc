@@ -97,6 +97,9 @@ absl::Status GenerateCall::Run(const v1::GenerateRequest& request) {
   deadline_ = options.received + options.timeout;
   BATON_ASSIGN_OR_RETURN(ticket_, context_.admission->Enter());
   BATON_RETURN_IF_ERROR(CheckRequest(request));
+  if (request.has_pin() && !context_.allow_pins) {
+    return absl::PermissionDeniedError("pin: this router takes no pinned requests (--pins off)");
+  }
   BATON_ASSIGN_OR_RETURN(const ServedModel model, context_.registry->FindModel(request.model()));
   model_ = model.name;
   options.tracer = context_.tracer;
@@ -107,6 +110,7 @@ absl::Status GenerateCall::Run(const v1::GenerateRequest& request) {
                      {.seed = DrawSeed(), .objectives = context_.objectives, .when_late = context_.when_late}));
   trace_->Tokenized(before, SteadyTime::Now(), options.spec.prompt.size());
   options.spec.model = model.name;
+  BATON_RETURN_IF_ERROR(context_.registry->CheckPin(options.spec));
   NoteRequest(request, options.spec, *trace_);
   options.assets = model.assets;
   options.page_tokens = model.limits.page_tokens;

@@ -35,6 +35,7 @@ struct ServiceContext {
   absl::Duration default_deadline = absl::Minutes(10);
   Objectives objectives = {};  // of interactive requests without objectives of their own
   WhenLate when_late = WhenLate::kRefuse;
+  bool allow_pins = true;
 };
 
 class GenerateCall : public grpc::ServerWriteReactor<grpc::ByteBuffer>,

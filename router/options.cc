@@ -38,6 +38,9 @@ void DescribeOptions(OptionSet& set, RouterOptions& options) {
           "most uncached tokens of a prompt that a decode worker of role both computes while prefill workers are ready",
           0);
 
+  set.AddChoice("pins", &options.pins, {"on", "off"},
+                "off: refuse requests that name their workers, as those of `baton verify` and `baton doctor` do");
+
   set.Add(
       "ttft-slo", &options.ttft_slo,
       "objective for the time to first token of requests without an objective of their own, which placement aims at; "

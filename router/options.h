@@ -34,6 +34,7 @@ struct RouterOptions {
   absl::Duration drain_timeout = absl::Seconds(30);
   std::string placement = "prefix";
   int max_local_prefill_tokens = 512;
+  std::string pins = "on";
   absl::Duration ttft_slo;  // 0: none
   absl::Duration tpot_slo;
   std::string when_late = "refuse";

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "baton/v1/worker.pb.h"
 #include "engine/kv/page_hash.h"
+#include "router/pin.h"
 #include "router/request_spec.h"
 #include "router/worker_ref.h"
 
@@ -49,6 +50,7 @@ struct PlacementQuery {
   WhenLate when_late = WhenLate::kRefuse;
   bool has_begun = false;  // the client has tokens: the request is never late
   bool explain = false;    // fill in Placement::estimates
+  std::optional<Pin> pin = {};   // the only workers that may serve the request
 };
 
 struct PlacementResult {

@@ -18,7 +18,8 @@
 // attempt avoids, whether the pair is broken, and whether another attempt can help at all.
 //
 // Migration is the exception: when a decode worker drains, attempt n+1 is opened at another decode worker while n goes
-// on. The worker of n hands the sequence over. Both attempts may send tokens until n+1 has taken over.
+// on. The worker of n hands the sequence over. Both attempts may send tokens until n+1 has taken over. A request's pin
+// may ask for a migration, too, and names the target.
 //
 // Tokens leave in the order of their output index, each once. A token that comes again must be the same: otherwise the
 // request fails with INTERNAL, because no answer can be trusted then. The machine, not the workers, decides where the
@@ -243,6 +244,8 @@ class RequestMachine {
   void Close(Attempt& attempt);
 
   // Migration.
+  // The sequence belongs elsewhere: its decode worker drains, or the request's pin says so.
+  bool ShouldMigrate() const;
   void BeginMigration();
   void RetryMigration();
   void OnSuccessorDecodeEvent(SteadyTime now, const v1::DecodeEvent& event);
@@ -284,7 +287,8 @@ class RequestMachine {
   std::optional<Attempt> successor_;  // takes the sequence of the open attempt over
   bool placing_successor_ = false;
   std::vector<WorkerKey> avoid_successors_;
-  int failed_migrations_ = 0;                 // in a row
+  int failed_migrations_ = 0;  // in a row
+  bool has_migrated_ = false;
   std::map<uint32_t, v1::TokenEvent> early_;  // by index: tokens whose predecessor has not come; under max_tokens
   std::vector<TokenId> output_;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Live migration: the part of the RequestMachine that moves a running sequence away from a decode worker that drains.
+// Live migration: the part of the RequestMachine that moves a running sequence away from a decode worker that drains,
+// or to the worker that the request's pin names.
 //
 // The open attempt n goes on while its successor is opened at another decode worker. Instead of a prefill worker, n's
 // decode worker hands the KV over and decodes on meanwhile. The successor takes n's place once the successor has
@@ -20,8 +21,15 @@ constexpr Backoff kMigrationBackoff{absl::Milliseconds(250), absl::Seconds(4)};
 
 }  // namespace
 
+// A pinned sequence goes to the pin's target alone, and once.
+bool RequestMachine::ShouldMigrate() const {
+  if (!spec_.pin) return open_.draining;
+  if (spec_.pin->migrate_to.empty() || has_migrated_) return false;
+  return open_.draining || (open_.started() && output_.size() >= spec_.pin->migrate_after_tokens);
+}
+
 void RequestMachine::BeginMigration() {
-  if (state_ != State::kRunning || !open_.draining || open_.finished || successor_) return;
+  if (state_ != State::kRunning || !ShouldMigrate() || open_.finished || successor_) return;
   if (std::exchange(placing_successor_, true)) return;
   std::vector<WorkerKey> avoid = avoid_successors_;
   avoid.push_back(KeyOf(Side::kDecode));
@@ -108,7 +116,7 @@ void RequestMachine::PromoteSuccessorIfReady() {
   PromoteSuccessor();
   paused_since_ = Cause::kMigrated;
   if (output_.size() > open_.next_output_index) Resume();  // the last message may already hold tokens of the successor
-  if (open_.draining) BeginMigration();
+  BeginMigration();
 }
 
 void RequestMachine::PromoteSuccessor() {
@@ -117,6 +125,7 @@ void RequestMachine::PromoteSuccessor() {
   *finish_.add_attempts() = open_.info;
   actions_.push_back(action::AttemptEnded{open_.number, Outcome(Cause::kMigrated, ""), std::nullopt});
   open_ = *std::exchange(successor_, std::nullopt);
+  has_migrated_ = true;
   avoid_successors_.clear();
   failed_migrations_ = 0;
 }
@@ -144,7 +153,7 @@ void RequestMachine::LoseSuccessor(SteadyTime now, Side reporter, const Outcome&
     return EndAttempt(now, reporter, outcome);
   }
   avoid_successors_.clear();
-  // The draining worker stays the same: if handoffs from there fail, another worker has to be the target.
+  // The worker that hands over stays the same: if handoffs from there fail, another worker has to be the target.
   const bool target_is_at_fault = reporter == Side::kDecode ? AvoidsReporter(outcome) : AvoidsPeer(outcome);
   if (target_is_at_fault || BreaksPair(outcome) || NextStepAfter(outcome.cause) == NextStep::kFail) {
     avoid_successors_.push_back(successor_->placement.decode.key);

@@ -116,6 +116,7 @@ PlacementQuery RequestRun::MakeQuery() {
   query.tenant = options_.spec.tenant;
   query.is_batch = options_.spec.is_batch;
   query.when_late = options_.spec.when_late;
+  query.pin = options_.spec.pin;
   query.explain = LogEnabled(LogLevel::kDebug) || (options_.trace != nullptr && options_.trace->sampled());
   return query;
 }

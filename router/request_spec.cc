@@ -20,6 +20,7 @@ constexpr size_t kMaxStopBytes = 256;
 constexpr int kMaxStopTokens = 64;
 constexpr int kMaxBiasedTokens = 1024;
 constexpr uint32_t kMaxLogprobs = 20;
+constexpr size_t kMaxWorkerIdBytes = 256;
 
 template <typename T>
 absl::Status Invalid(const std::string& field, const T& value, const std::string& expected) {
@@ -246,6 +247,36 @@ absl::Status CheckEnums(const v1::GenerateRequest& request) {
   return absl::OkStatus();
 }
 
+absl::Status CheckPin(const v1::Pin& pin) {
+  const std::pair<const char*, const std::string&> ids[] = {{"pin.prefill_worker", pin.prefill_worker()},
+                                                            {"pin.decode_worker", pin.decode_worker()},
+                                                            {"pin.migrate_to", pin.migrate_to()}};
+  for (const auto& [field, id] : ids) BATON_RETURN_IF_ERROR(CheckBytes(field, id, kMaxWorkerIdBytes));
+  if (pin.decode_worker().empty()) return Invalid("pin.decode_worker", "empty", "the id of a decode worker");
+  if (pin.migrate_to().empty()) {
+    if (pin.migrate_after_tokens() == 0) return absl::OkStatus();
+    return Invalid("pin.migrate_to", "empty", "the id of another decode worker, because migrate_after_tokens is set");
+  }
+  if (pin.migrate_to() == pin.decode_worker()) {
+    return Invalid("pin.migrate_to", pin.migrate_to(), "another worker than pin.decode_worker");
+  }
+  if (pin.migrate_after_tokens() == 0) return Invalid("pin.migrate_after_tokens", 0, "at least 1");
+  return absl::OkStatus();
+}
+
+// Needs max_tokens.
+absl::Status ResolvePin(const v1::Pin& pin, RequestSpec& spec) {
+  if (!pin.migrate_to().empty() && pin.migrate_after_tokens() >= spec.sampling.max_tokens()) {
+    return Invalid("pin.migrate_after_tokens", pin.migrate_after_tokens(),
+                   absl::StrCat("less than max_tokens (", spec.sampling.max_tokens(), ")"));
+  }
+  spec.pin = Pin{.prefill = pin.prefill_worker().empty() ? pin.decode_worker() : pin.prefill_worker(),
+                 .decode = pin.decode_worker(),
+                 .migrate_to = pin.migrate_to(),
+                 .migrate_after_tokens = pin.migrate_after_tokens()};
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckRequest(const v1::GenerateRequest& request) {
@@ -257,6 +288,7 @@ absl::Status CheckRequest(const v1::GenerateRequest& request) {
   BATON_RETURN_IF_ERROR(CheckObjective("ttft_slo_seconds", request.ttft_slo_seconds()));
   BATON_RETURN_IF_ERROR(CheckObjective("tpot_slo_seconds", request.tpot_slo_seconds()));
   BATON_RETURN_IF_ERROR(CheckEnums(request));
+  if (request.has_pin()) BATON_RETURN_IF_ERROR(CheckPin(request.pin()));
   BATON_RETURN_IF_ERROR(CheckNumbers(request.sampling()));
   BATON_RETURN_IF_ERROR(CheckStops(request.sampling()));
   return CheckCounts(request.sampling());
@@ -270,6 +302,7 @@ absl::StatusOr<RequestSpec> ResolveRequest(const v1::GenerateRequest& request, c
   BATON_ASSIGN_OR_RETURN(spec.prompt, PromptTokens(request, assets));
   BATON_RETURN_IF_ERROR(ResolveLength(request, limits, spec));
   ResolveSampling(request.sampling(), assets, defaults.seed, spec.sampling);
+  if (request.has_pin()) BATON_RETURN_IF_ERROR(ResolvePin(request.pin(), spec));
   spec.cache_salt = request.cache_salt();
   spec.tenant = request.tenant();
   spec.is_batch = request.priority() == v1::PRIORITY_BATCH;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "baton/v1/inference.pb.h"
 #include "baton/v1/worker.pb.h"
 #include "engine/types.h"
+#include "router/pin.h"
 #include "text/assets/model_assets.h"
 
 namespace baton::router {
@@ -41,6 +43,7 @@ struct RequestSpec {
   std::string tenant;
   bool is_batch = false;  // priority batch
   WhenLate when_late = WhenLate::kRefuse;
+  std::optional<Pin> pin = {};
 };
 
 struct ModelLimits {

@@ -62,6 +62,7 @@ void RequestMachine::SendReady(SteadyTime now) {
   if (!chunk.token_ids().empty() || !chunk.text().empty()) actions_.push_back(action::Send{std::move(chunk)});
   if (state_ == State::kClosing) return BeginClosing(now);
   PromoteSuccessorIfReady();
+  if (spec_.pin && failed_migrations_ == 0) BeginMigration();  // after a failure, a wake-up tries again
 }
 
 // Reports the pause since the previous attempt.

@@ -82,6 +82,7 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
   parts.context.default_deadline = options.default_deadline;
   parts.context.objectives = {options.ttft_slo, options.tpot_slo};
   parts.context.when_late = options.when_late == "serve" ? WhenLate::kServe : WhenLate::kRefuse;
+  parts.context.allow_pins = options.pins == "on";
   parts.inference = std::make_unique<InferenceService>(parts.context);
   parts.admin = std::make_unique<AdminService>(parts.context);
 

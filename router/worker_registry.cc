@@ -266,6 +266,11 @@ absl::StatusOr<ServedModel> WorkerRegistry::FindModel(const std::string& name) c
   return table_.FindModel(name);
 }
 
+absl::Status WorkerRegistry::CheckPin(const RequestSpec& spec) const {
+  MutexLock lock(mutex_);
+  return table_.CheckPin(spec);
+}
+
 size_t WorkerRegistry::ready_pairs() const {
   MutexLock lock(mutex_);
   return table_.ready_pairs();

@@ -109,6 +109,9 @@ class WorkerTable {
   Effects Advance(SteadyTime now);
 
   PlacementResult Place(SteadyTime now, const PlacementQuery& query);
+  // Returns whether the workers of the request's pin, if any, can ever serve the request. INVALID_ARGUMENT names the
+  // field; UNAVAILABLE: a worker does not know its model yet.
+  absl::Status CheckPin(const RequestSpec& spec) const;
   // An empty name stands for the only model. NOT_FOUND names the known models; UNAVAILABLE when none is known yet or no
   // worker of the model is live. A model whose workers all leave is found: its requests may wait for successors.
   absl::StatusOr<ServedModel> FindModel(const std::string& name) const;
@@ -197,6 +200,7 @@ class WorkerTable {
   // `query` tells what is asked for, if anything.
   WorkerView View(SteadyTime now, const Worker& worker, const PlacementQuery& query = {}) const;
   PairView View(SteadyTime now, const Pair& pair) const;
+  WorkerView View(const Worker& worker) const { return View(worker.load_as_of, worker); }
   // Adds what has changed at the worker since its report: the router has sent work, and the worker has computed.
   static void AddSince(SteadyTime now, const Worker& worker, WorkerView& view);
   static void SplitByTenant(const Worker& worker, const std::string& tenant, WorkerView& view);
@@ -204,7 +208,14 @@ class WorkerTable {
   Candidates FindCandidates(SteadyTime now, const PlacementQuery& query) const;
   std::string Explain(const Candidates& candidates, const PlacementNeed& need) const;
   static PlacementResult NotNow(const Judgement& judgement, const PlacementQuery& query, const PlacementNeed& need);
+  PlacementResult PlaceOn(SteadyTime now, const PairView& view, const Candidates& candidates,
+                          const PlacementQuery& query, bool is_batch);
   PlacementResult PlaceMigration(SteadyTime now, const Candidates& candidates, const PlacementQuery& query);
+  PlacementResult PlacePinned(SteadyTime now, const Candidates& candidates, const PlacementQuery& query);
+  const Worker* FindById(const std::string& id) const;
+  std::string NamesOfWorkers(const std::string& model, bool prefills) const;
+  absl::StatusOr<const Worker*> FindPinned(const std::string& field, const std::string& id, const RequestSpec& spec,
+                                           bool prefills) const;
   void WantFasterPair(SteadyTime now, const Candidates& candidates, const PlacementNeed& need, const PairView* chosen);
   PlacementResult WhyNotPlaced(SteadyTime now, const Candidates& candidates, const PlacementQuery& query) const;
   Placement MakePlacement(size_t prefill, size_t decode, uint64_t pair) const;

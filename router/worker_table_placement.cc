@@ -165,6 +165,7 @@ PlacementResult WorkerTable::Place(SteadyTime now, const PlacementQuery& query) 
   PlacementNeed need = NeedOf(query);
   const Candidates candidates = FindCandidates(now, query);
   if (query.migrates) return PlaceMigration(now, candidates, query);
+  if (query.pin) return PlacePinned(now, candidates, query);
   std::optional<size_t> chosen = ChoosePair(options_.placement, candidates.pairs, need, turn_++);
   WantFasterPair(now, candidates, need, chosen ? &candidates.pairs[*chosen] : nullptr);
   if (!chosen) return WhyNotPlaced(now, candidates, query);
@@ -179,7 +180,13 @@ PlacementResult WorkerTable::Place(SteadyTime now, const PlacementQuery& query) 
     }
     if (judgement.verdict != Verdict::kServe) return NotNow(judgement, query, need);
   }
-  const PairView& view = candidates.pairs[*chosen];
+  return PlaceOn(now, candidates.pairs[*chosen], candidates, query, need.is_batch);
+}
+
+PlacementResult WorkerTable::PlaceOn(SteadyTime now, const PairView& view, const Candidates& candidates,
+                                     const PlacementQuery& query, bool is_batch) {
+  PlacementNeed need = NeedOf(query);
+  need.is_batch = is_batch;
   const Pair& pair = *pairs_.Find(view.pair);
   pairs_.NoteUse(now, pair.id);
   const SentWork to_compute{
@@ -238,6 +245,7 @@ PlacementResult WorkerTable::PlaceMigration(SteadyTime now, const Candidates& ca
   std::vector<WorkerView> views;
   for (const auto& [worker, view] : candidates.views) {
     if (workers_.at(worker).ref->handoff_address.empty()) continue;
+    if (query.pin && workers_.at(worker).id != query.pin->migrate_to) continue;
     workers.push_back(worker);
     views.push_back(view);
   }

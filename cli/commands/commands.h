@@ -20,6 +20,7 @@ Command GenerateCommand(CLI::App& command, const Console& console);
 Command ChatCommand(CLI::App& command, const Console& console);
 Command StatusCommand(CLI::App& command, const Console& console);
 Command DoctorCommand(CLI::App& command, const Console& console);
+Command VerifyCommand(CLI::App& command, const Console& console);
 Command TraceCommand(CLI::App& command, const Console& console);
 Command BenchEngineCommand(CLI::App& command, const Console& console);
 Command BenchServeCommand(CLI::App& command, const Console& console);

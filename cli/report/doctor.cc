@@ -5,11 +5,13 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "cli/report/doctor_paths.h"
 
 namespace baton {
 namespace {
@@ -19,13 +21,43 @@ using Kind = Finding::Kind;
 constexpr double kMaxClockSeconds = 1;    // more distorts ages, logs and traces
 constexpr uint64_t kMinOpenFiles = 4096;  // a stream takes a share of a connection, a connection a file
 constexpr double kFullShare = 0.95;       // of a pool's pages
-constexpr double kSlowPathShare = 0.25;   // of the median path
 constexpr std::string_view kNumericsParts[] = {"weights", "KV type or page size", "kernels", "tensor parallelism"};
+constexpr size_t kKernelsPart = 2;
+
+// The kernel families, best last, and what each needs in addition to the family before (engine/kernels/cpu).
+struct Family {
+  std::string_view name;
+  std::vector<std::string_view> needs;
+};
+const std::vector<Family>& Families() {
+  static const std::vector<Family> families = {{"scalar", {}},
+                                               {"avx2", {"avx2", "fma", "f16c"}},
+                                               {"avx512", {"avx512f", "avx512bw", "avx512vl", "avx512dq"}},
+                                               {"avx512-vnni", {"avx512vnni"}},
+                                               {"avx512-bf16", {"avx512bf16"}}};
+  return families;
+}
+
+// Returns the family's place among the families from 1; 0 for another backend's.
+size_t RankOf(std::string_view family) {
+  const auto found = std::ranges::find(Families(), family, &Family::name);
+  return found == Families().end() ? 0 : static_cast<size_t>(found - Families().begin()) + 1;
+}
+
+std::string BestFamily(const v1::ProcessFacts& facts) {
+  const auto has = [&](std::string_view feature) { return std::ranges::count(facts.cpu_features(), feature) > 0; };
+  std::string_view best;
+  for (const Family& family : Families()) {
+    if (!std::ranges::all_of(family.needs, has)) break;
+    best = family.name;
+  }
+  return std::string(best);
+}
 
 class Examination {
  public:
-  Examination(const v1::GetStatusResponse& status, std::string_view client_version)
-      : status_(status), client_version_(client_version) {}
+  Examination(const v1::GetStatusResponse& status, std::string_view client_version, const MeasuredPaths& measured)
+      : status_(status), client_version_(client_version), measured_(measured) {}
 
   std::vector<Finding> Run() {
     if (status_.workers().empty()) {
@@ -36,7 +68,8 @@ class Examination {
     WorkerIds();
     Models();
     for (const v1::PairInfo& pair : status_.pairs()) Pair(pair);
-    Paths();
+    Kernels();
+    for (Finding& finding : ExaminePaths(status_, measured_)) findings_.push_back(std::move(finding));
     OpenFiles("the router", status_.router());
     if (status_.ready()) Add(Kind::kFine, absl::StrCat("the router is ready, with ", Ready(), " ready pairs"));
     std::ranges::stable_sort(findings_, {}, &Finding::kind);
@@ -178,45 +211,35 @@ class Examination {
                "the decode worker.");
   }
 
-  // Paths between workers: their transports, and those much slower than the others.
-  void Paths() {
-    std::map<std::string, std::string> hosts;  // by worker
-    for (const v1::WorkerInfo& worker : status_.workers()) hosts[worker.worker_id()] = worker.facts().host();
-    std::vector<double> speeds;
-    for (const v1::PairInfo& pair : status_.pairs()) {
-      if (pair.bytes_per_second() > 0) speeds.push_back(pair.bytes_per_second());
-      const std::string& host = hosts[pair.prefill_worker()];
-      const bool network = pair.transport().find("tcp") != std::string::npos;
-      if (pair.prefill_worker() != pair.decode_worker() && network && !host.empty() &&
-          host == hosts[pair.decode_worker()]) {
-        Add(Kind::kWarning,
-            absl::StrCat("pair ", pair.prefill_worker(), "+", pair.decode_worker(), " is on one host and uses ",
-                         pair.transport()),
-            "Shared memory is faster: --transport auto, and one IPC and PID namespace for both processes.");
-      }
+  // Workers whose CPUs all offer a better kernel family than the one that they compute with.
+  void Kernels() {
+    struct Group {
+      std::string used;
+      std::string best;  // that all CPUs offer
+      size_t workers = 0;
+    };
+    std::map<std::pair<std::string, std::string>, Group> groups;  // by model and numerics id
+    for (const v1::WorkerInfo& worker : status_.workers()) {
+      const std::vector<std::string> parts = absl::StrSplit(worker.numerics_id(), '/');
+      if (worker.state() != "serving" || parts.size() <= kKernelsPart || worker.facts().cpu_features().empty())
+        continue;
+      Group& group = groups[{worker.model(), worker.numerics_id()}];
+      group.used = parts[kKernelsPart].substr(0, parts[kKernelsPart].rfind('-'));
+      const std::string best = BestFamily(worker.facts());
+      if (group.workers++ == 0 || RankOf(best) < RankOf(group.best)) group.best = best;
     }
-    if (speeds.empty()) {
-      if (status_.ready()) {
-        Add(Kind::kFine,
-            "no path between workers was measured within the last minute; `baton bench serve` measures paths");
-      }
-      return;
-    }
-    std::ranges::sort(speeds);
-    const double median = speeds[speeds.size() / 2];
-    Add(Kind::kFine, absl::StrFormat("%d measured paths between workers: %.0f to %.0f MB/s", speeds.size(),
-                                     speeds.front() / 1e6, speeds.back() / 1e6));
-    for (const v1::PairInfo& pair : status_.pairs()) {
-      if (pair.bytes_per_second() <= 0 || pair.bytes_per_second() >= kSlowPathShare * median) continue;
+    for (const auto& [key, group] : groups) {
+      if (RankOf(group.used) == 0 || RankOf(group.best) <= RankOf(group.used)) continue;
       Add(Kind::kWarning,
-          absl::StrFormat("the path %s+%s has %.0f MB/s, the median path %.0f MB/s", pair.prefill_worker(),
-                          pair.decode_worker(), pair.bytes_per_second() / 1e6, median / 1e6),
-          "Check the network between the two workers, and --handoff-host.");
+          absl::StrCat("the workers of model ", key.first, " compute with ", group.used,
+                       " kernels, and their CPUs offer ", group.best),
+          absl::StrCat("Start all of them without --kernels, or with --kernels ", group.best, "."));
     }
   }
 
   const v1::GetStatusResponse& status_;
   const std::string client_version_;
+  const MeasuredPaths& measured_;
   std::vector<Finding> findings_;
 };
 
@@ -231,8 +254,9 @@ const char* NameOf(Kind kind) {
 
 }  // namespace
 
-std::vector<Finding> Examine(const v1::GetStatusResponse& status, std::string_view client_version) {
-  return Examination(status, client_version).Run();
+std::vector<Finding> Examine(const v1::GetStatusResponse& status, std::string_view client_version,
+                             const MeasuredPaths& measured) {
+  return Examination(status, client_version, measured).Run();
 }
 
 std::string ToText(const std::vector<Finding>& findings) {

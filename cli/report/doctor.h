@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Examines a deployment by its router's status: what is wrong or slow, and what to change.
+// Examines a deployment by its router's status and by measured paths: what is wrong or slow, and what to change.
 #pragma once
 
 #include <string>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "baton/v1/inference.pb.h"
+#include "cli/pairs/measure_paths.h"
 
 namespace baton {
 
@@ -22,7 +23,8 @@ struct Finding {
 };
 
 // Returns the findings, problems first. `client_version` is that of this program.
-std::vector<Finding> Examine(const v1::GetStatusResponse& status, std::string_view client_version);
+std::vector<Finding> Examine(const v1::GetStatusResponse& status, std::string_view client_version,
+                             const MeasuredPaths& measured = {});
 
 // One line for each finding, and a line for its advice.
 std::string ToText(const std::vector<Finding>& findings);

@@ -81,7 +81,8 @@ SUITES = (
     Suite(
         library="baton_router",
         sources=("router/request_machine.cc", "router/request_attempts.cc", "router/request_tokens.cc",
-                 "router/request_migration.cc", "router/pair_set.cc", "router/placement.cc"),
+                 "router/request_migration.cc", "router/pair_set.cc", "router/placement.cc",
+                 "router/worker_table_pins.cc"),
         programs=(Program("router_test", "-RouterTest*"), Program("router_test", "RouterTest*")),
     ),
 )

@@ -76,10 +76,24 @@ TEST(RequestSpecTest, EachFieldThatCannotBeServedIsRefusedByNameAndLimit) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInf = std::numeric_limits<float>::infinity();
   using R = v1::GenerateRequest;
+  const auto pin = [](const std::string& decode, const std::string& migrate_to, uint32_t after) {
+    return [=](R& r) {
+      r.mutable_sampling()->set_max_tokens(5);
+      r.mutable_pin()->set_decode_worker(decode);
+      r.mutable_pin()->set_migrate_to(migrate_to);
+      r.mutable_pin()->set_migrate_after_tokens(after);
+    };
+  };
   const std::vector<Case> cases = {
       {[](R& r) { r.set_tenant(std::string(65, 't')); }, {"tenant: 65 bytes", "at most 64"}},
       {[](R& r) { r.set_priority(static_cast<v1::Priority>(9)); }, {"priority: 9", "PRIORITY_BATCH"}},
       {[](R& r) { r.set_when_late(static_cast<v1::WhenLate>(9)); }, {"when_late: 9", "WHEN_LATE_SERVE"}},
+      {pin("", "", 0), {"pin.decode_worker", "empty"}},
+      {pin(std::string(257, 'd'), "", 0), {"pin.decode_worker", "257 bytes", "at most 256"}},
+      {pin("d", "", 1), {"pin.migrate_to", "empty"}},
+      {pin("d", "d", 1), {"pin.migrate_to", "d", "another worker"}},
+      {pin("d", "e", 0), {"pin.migrate_after_tokens", "0", "at least 1"}},
+      {pin("d", "e", 5), {"pin.migrate_after_tokens", "5", "less than max_tokens (5)"}},
       {[](R& r) { r.set_cache_salt(std::string(257, 's')); }, {"cache_salt: 257 bytes", "at most 256"}},
       {[](R& r) { r.set_adapter_id("l"); }, {"adapter_id", "not supported"}},
       {[](R& r) { r.set_n(2); }, {"n: 2", "1"}},
