@@ -22,6 +22,7 @@ Command StatusCommand(CLI::App& command, const Console& console);
 Command DoctorCommand(CLI::App& command, const Console& console);
 Command TraceCommand(CLI::App& command, const Console& console);
 Command BenchEngineCommand(CLI::App& command, const Console& console);
+Command BenchCompareCommand(CLI::App& command, const Console& console);
 Command BenchServeCommand(CLI::App& command, const Console& console);
 Command TokenizeCommand(CLI::App& command, const Console& console);
 Command RenderCommand(CLI::App& command, const Console& console);
