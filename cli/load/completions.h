@@ -58,7 +58,7 @@ class TokenCounter {
   int completion_tokens_ = 0;  // of the last usage; 0: not told
 };
 
-// What a server tells of one of its models. 0: not told.
+// One of a server's models, as the server tells. 0: not told.
 struct ServedModel {
   std::string name;
   int64_t context_tokens = 0;  // max_model_len of vLLM and SGLang, meta.n_ctx of llama.cpp's server

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What load is sent to: a server behind one API. GrpcTarget is a Baton router; OpenAiTarget is any server that streams
-// OpenAI's completions.
+// The server to which load is sent, behind one interface. GrpcTarget is a Baton router; OpenAiTarget is any server that
+// streams OpenAI's completions.
 //
 // A target is thread-safe and owns its connections. An observer hears of one request: the calls come one after another,
 // on a thread of the target, and OnEnd is the last. An observer must not block.
@@ -32,9 +32,12 @@ struct TokenArrival {
 
 // How a request ended.
 struct RequestEnd {
-  // Empty: success. A status code such as RESOURCE_EXHAUSTED; HTTP_429 and the like for a refusal of an HTTP server;
-  // BROKEN_STREAM for an answer that stopped before its end; SERVER_ERROR for an error within an answer;
-  // MALFORMED_ANSWER for an answer that is not in the API's form.
+  // Empty: success. Otherwise one of:
+  //   a status code such as RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED
+  //   HTTP_429 and the like: the HTTP server refused
+  //   BROKEN_STREAM: the answer stopped before its end
+  //   SERVER_ERROR: the server reported an error within the answer
+  //   MALFORMED_ANSWER: the answer is not in the API's form
   std::string error;
   std::string reason;  // may be empty
   SteadyTime at;

@@ -86,10 +86,10 @@ double Median(std::vector<double> values) {
   return values.at(values.size() / 2);
 }
 
-// An event cannot arrive before it was sent, whatever the machine does. The delay from the sending to the arrival is
-// that of the loopback and of two threads' wake-ups: on an idle machine well under 1 ms. The median of many events
-// bears a busy machine, and the bound is 10 times as large, so that only a wrong clock or a wrong place of the time
-// stamp can fail.
+// An event cannot arrive before it was sent, whatever the machine does. From the sending to the arrival passes the time
+// of the loopback and of a thread's wake-up: on an idle machine well under 1 ms. The bound is 10 ms, and the median of
+// many events bears a busy machine. Only a wrong clock or a time stamp in the wrong place can fail. LoadArithmetic in
+// load_report_test.cc has the arithmetic, with given times.
 TEST_F(OpenAiTargetTest, TimesOfTokensAreTheServersOwn) {
   server_.on_completion = TokensAfter(absl::Milliseconds(20), absl::Milliseconds(4));
   Workload workload;
