@@ -27,6 +27,13 @@ struct Turn {
   LoadRequest request;
 };
 
+// A turn whose answer another turn follows.
+struct Answered {
+  Turn turn;
+  SteadyTime end;
+  std::vector<int32_t> answer;
+};
+
 // Sends the turns of one run. Run's thread sends; the target's threads report through observers.
 class LoadRun {
  public:
@@ -41,6 +48,8 @@ class LoadRun {
   bool is_closed() const { return options_.concurrency > 0; }
   bool IsMeasured(int conversation) const { return conversation >= options_.warmup; }
 
+  // Makes the turns that follow answers. Long prompts take time, which the target's threads do not have.
+  void MakeLaterTurns();
   // Returns when to send next: the infinite future if the next turn depends on a running request, nothing if there is
   // no next turn.
   std::optional<SteadyTime> NextTime();
@@ -51,7 +60,7 @@ class LoadRun {
   // Sleeps until `time`, an end of a request or an interrupt.
   void Sleep(SteadyTime time, const Interrupt& interrupt);
   void Send(Turn turn);
-  void OnEnd(const Turn& turn, RequestEnd end);
+  void OnEnd(Turn turn, RequestEnd end);
   // Counts the turns after `last` as skipped.
   void EndConversation(const Turn& last) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   RequestOutcome Outcome(const Turn& turn, RequestEnd end) const;
@@ -71,6 +80,7 @@ class LoadRun {
   int running_ ABSL_GUARDED_BY(mutex_) = 0;                              // requests
   int conversations_ ABSL_GUARDED_BY(mutex_) = 0;                        // begun and not over
   std::multimap<SteadyTime, Turn> later_turns_ ABSL_GUARDED_BY(mutex_);  // by arrival
+  std::vector<Answered> answered_ ABSL_GUARDED_BY(mutex_);               // not yet in later_turns_
   LoadResult result_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -84,11 +94,11 @@ class LoadRun::Observer final : public RequestObserver {
     has_tokens_ = true;
     run_.progress_->Tokens(tokens);
   }
-  void OnEnd(RequestEnd end) override { run_.OnEnd(turn_, std::move(end)); }
+  void OnEnd(RequestEnd end) override { run_.OnEnd(std::move(turn_), std::move(end)); }
 
  private:
   LoadRun& run_;
-  const Turn turn_;
+  Turn turn_;
   bool has_tokens_ = false;
 };
 
@@ -98,6 +108,24 @@ bool LoadRun::IsLaterTurnNext() const {
   return !later_turns_.empty() && (!MayBegin() || later_turns_.begin()->first < prepared_->arrival);
 }
 
+void LoadRun::MakeLaterTurns() {
+  std::vector<Answered> answered;
+  {
+    MutexLock lock(mutex_);
+    answered.swap(answered_);
+  }
+  for (Answered& entry : answered) {
+    Turn next = {.arrival = entry.end + workload_.think_time,
+                 .conversation = entry.turn.conversation,
+                 .number = entry.turn.number + 1,
+                 .request = NextTurn(workload_, entry.turn.conversation, entry.turn.number + 1,
+                                     entry.turn.request.prompt, entry.answer)};
+    const SteadyTime arrival = next.arrival;
+    MutexLock lock(mutex_);
+    later_turns_.emplace(arrival, std::move(next));
+  }
+}
+
 std::optional<SteadyTime> LoadRun::NextTime() {
   if (!prepared_ && next_conversation_ < static_cast<int>(arrivals_.size())) {
     prepared_ = Turn{.arrival = is_closed() ? SteadyTime::InfinitePast() : start_ + arrivals_[next_conversation_],
@@ -105,11 +133,13 @@ std::optional<SteadyTime> LoadRun::NextTime() {
                      .request = MakeRequest(workload_, next_conversation_)};
     ++next_conversation_;
   }
+  MakeLaterTurns();
   MutexLock lock(mutex_);
   if (IsLaterTurnNext()) return later_turns_.begin()->first;
   if (MayBegin()) return prepared_->arrival;
-  // Every conversation that is not over has a running request or a later turn.
-  return running_ > 0 ? std::optional(SteadyTime::InfiniteFuture()) : std::nullopt;
+  // Every conversation that is not over has a running request, an answer that a turn follows, or a later turn.
+  const bool is_over = running_ == 0 && answered_.empty();
+  return is_over ? std::nullopt : std::optional(SteadyTime::InfiniteFuture());
 }
 
 Turn LoadRun::TakeNext() {
@@ -170,26 +200,20 @@ RequestOutcome LoadRun::Outcome(const Turn& turn, RequestEnd end) const {
   return outcome;
 }
 
-void LoadRun::OnEnd(const Turn& turn, RequestEnd end) {
+void LoadRun::OnEnd(Turn turn, RequestEnd end) {
   const bool succeeded = end.error.empty();
   if (progress_ != nullptr) progress_->Ended(succeeded);
   const bool measured = IsMeasured(turn.conversation);
-  std::optional<Turn> next;
-  const bool answer_known = static_cast<int>(end.answer.size()) >= turn.request.output_tokens;
-  if (succeeded && turn.number + 1 < workload_.turns) {
-    next = Turn{.arrival = end.at + workload_.think_time,
-                .conversation = turn.conversation,
-                .number = turn.number + 1,
-                .request = NextTurn(workload_, turn.conversation, turn.number + 1, turn.request.prompt, end.answer)};
-  }
+  const SteadyTime ended_at = end.at;
+  std::vector<int32_t> answer = std::move(end.answer);
+  const bool answer_known = static_cast<int>(answer.size()) >= turn.request.output_tokens;
   // Under the lock to its end: with the last request, Run returns as soon as it can take the lock.
   MutexLock lock(mutex_);
   if (measured) result_.outcomes.push_back(Outcome(turn, std::move(end)));
   --running_;
-  if (next) {
+  if (succeeded && turn.number + 1 < workload_.turns) {
     if (measured && !answer_known) ++result_.unknown_answers;
-    const SteadyTime arrival = next->arrival;
-    later_turns_.emplace(arrival, *std::move(next));
+    answered_.push_back({.turn = std::move(turn), .end = ended_at, .answer = std::move(answer)});
   } else {
     EndConversation(turn);
   }

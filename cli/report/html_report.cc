@@ -43,7 +43,7 @@ std::string Milliseconds(const LatencySummary& summary, double seconds) {
 
 std::string RunName(const HtmlPage& page, size_t index) {
   const double rate = page.runs[index].rate;
-  std::string name = rate > 0 ? absl::StrFormat("%.3g/s", rate) : "";
+  std::string name = rate > 0 ? absl::StrFormat("%.4g/s", rate) : "";
   if (page.runs.size() > 1) name = absl::StrCat("run ", index + 1, name.empty() ? "" : ": ", name);
   return name;
 }
@@ -88,7 +88,7 @@ Plot AttainmentPlot(const HtmlPage& page) {
     if (page.search->goodput) {
       plot.marks.push_back({.axis = PlotMark::Axis::kX,
                             .value = *page.search->goodput,
-                            .name = absl::StrFormat("goodput %.3g/s", *page.search->goodput)});
+                            .name = absl::StrFormat("goodput %.4g/s", *page.search->goodput)});
     }
   }
   return plot;
@@ -238,8 +238,8 @@ std::string Facts(const HtmlPage& page, size_t shown) {
   const std::string of_run = page.runs.size() > 1 ? absl::StrCat(", ", RunName(page, shown)) : "";
   std::string facts;
   if (page.search) {
-    const auto rate = [](std::optional<double> value) { return value ? absl::StrFormat("%.3g", *value) : "?"; };
-    facts += Fact(page.search->goodput ? absl::StrFormat("%.3g/s", *page.search->goodput) : "none",
+    const auto rate = [](std::optional<double> value) { return value ? absl::StrFormat("%.4g", *value) : "?"; };
+    facts += Fact(page.search->goodput ? absl::StrFormat("%.4g/s", *page.search->goodput) : "none",
                   absl::StrCat("goodput at ", absl::StrFormat("%g %%", 100 * page.attain), ", 95 % interval ",
                                rate(page.search->surely_met), " to ", rate(page.search->surely_missed)));
   }

@@ -39,6 +39,7 @@ TEST(EventStream, GivesTheDataOfEventsWhereverTheBytesAreCut) {
   for (size_t at = 0; at <= text.size(); ++at) {
     EXPECT_THAT(Events({std::string_view(text).substr(0, at), std::string_view(text).substr(at)}), expected) << at;
   }
+  EXPECT_THAT(Events({"data: a\r\ndata: b\r\n\r\n"}), ElementsAre("a\nb")) << "CR LF is one line end";
   std::vector<std::string_view> bytes;
   for (size_t i = 0; i < text.size(); ++i) bytes.push_back(std::string_view(text).substr(i, 1));
   EXPECT_THAT(Events(bytes), expected);

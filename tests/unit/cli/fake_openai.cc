@@ -82,8 +82,8 @@ void FakeOpenAi::Exchange::WaitForClose() {
   keeps_connection_ = false;
 }
 
-FakeOpenAi::FakeOpenAi()
-    : on_completion(TokensAfter({}, {})), listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+FakeOpenAi::FakeOpenAi() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  on_completion = TokensAfter({}, {});
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -170,7 +170,7 @@ void FakeOpenAi::Serve(int fd) {
       MutexLock lock(mutex_);
       ++running_;
     }
-    on_completion(exchange);
+    on_completion.Get()(exchange);
     {
       MutexLock lock(mutex_);
       --running_;

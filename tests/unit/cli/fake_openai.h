@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -47,6 +48,24 @@ class FakeOpenAi final {
 
   using Handler = std::function<void(Exchange&)>;
 
+  // A request uses the handler that is set when the request comes. Thread-safe.
+  class HandlerSlot {
+   public:
+    HandlerSlot& operator=(Handler handler) {
+      MutexLock lock(mutex_);
+      handler_ = std::move(handler);
+      return *this;
+    }
+    Handler Get() const {
+      MutexLock lock(mutex_);
+      return handler_;
+    }
+
+   private:
+    mutable Mutex mutex_;
+    Handler handler_ ABSL_GUARDED_BY(mutex_);
+  };
+
   FakeOpenAi();
   ~FakeOpenAi();
 
@@ -55,8 +74,8 @@ class FakeOpenAi final {
   std::vector<Exchange> exchanges() const;  // waits for the ends of those under way
   int connections() const;
 
-  // Set before the first request.
-  Handler on_completion;
+  HandlerSlot on_completion;  // default: TokensAfter without delays
+  // Set while no request is under way. Empty: there is no list of models.
   std::string models = R"({"data": [{"id": "tiny", "max_model_len": 4096, "meta": {"n_vocab": 1000}}]})";
 
  private:

@@ -278,6 +278,9 @@ std::string RunLine(double ttft_ms, double rate = 4) {
 TEST(CompareResults, SaysWhichDifferencesAreBeyondTheSpread) {
   const CompareInput a = {.name = "a.json", .text = RunLine(10) + RunLine(12)};
   ASSERT_OK_AND_ASSIGN(std::string text, CompareResults(a, {.name = "b.json", .text = RunLine(13) + RunLine(15)}));
+  ASSERT_OK_AND_ASSIGN(const std::string close,
+                       CompareResults(a, {.name = "b.json", .text = RunLine(11.5) + RunLine(15)}));
+  EXPECT_THAT(close, ::testing::ContainsRegex("TTFT p50, ms +11.00 [^\n]+ +13.25 [^\n]+ +1.205  no"));
   EXPECT_THAT(text, HasSubstr("A: a.json, 2 runs\nB: b.json, 2 runs\n"));
   EXPECT_THAT(text, ::testing::ContainsRegex(
                         "TTFT p50, ms +11.00 \\(10.00 to 12.00\\) +14.00 \\(13.00 to 15.00\\) +1.273  yes"));

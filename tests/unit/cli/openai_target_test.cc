@@ -152,7 +152,7 @@ TEST_F(OpenAiTargetTest, SendsTheRequestWithTheKeyAndUsesConnectionsAgain) {
 
 TEST_F(OpenAiTargetTest, AnIdleConnectionThatTheServerClosedIsReplaced) {
   const auto answer = TokensAfter({}, {});
-  server_.on_completion = [&](Exchange& exchange) {
+  server_.on_completion = [answer](Exchange& exchange) {
     answer(exchange);
     exchange.Cut();
   };
@@ -219,7 +219,7 @@ TEST_F(OpenAiTargetTest, BrokenAnswersAreNamed) {
 
 TEST_F(OpenAiTargetTest, AServerThatNeverAnswersMeetsTheDeadline) {
   for (const bool after_a_token : {false, true}) {
-    server_.on_completion = [&](Exchange& exchange) {
+    server_.on_completion = [after_a_token](Exchange& exchange) {
       if (after_a_token) exchange.BeginEvents();
       if (after_a_token) exchange.SendEvent(kToken);
       exchange.WaitForClose();
