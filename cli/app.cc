@@ -121,8 +121,9 @@ int RunBaton(int argc, const char* const* argv, const Console& console) {
   add(bench, "engine",
       "Measures the engine alone, in this process: speed of prefill and decode, and the parts of a step.",
       &BenchEngineCommand);
-  add(bench, "serve", "Sends requests in open loop and reports percentiles of TTFT, TPOT, ITL and end-to-end time.",
+  add(bench, "serve", "Sends requests to a server and reports percentiles of TTFT, TPOT, ITL and end-to-end time.",
       &BenchServeCommand);
+  add(bench, "compare", "Compares two results of bench serve --json, metric by metric.", &BenchCompareCommand);
   add(app, "tokenize", "Shows the tokens of a text, or the text of tokens, without a router.", &TokenizeCommand);
   add(app, "render", "Shows the prompt that a model's chat template makes of a conversation, without a router.",
       &RenderCommand);

@@ -1,46 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "cli/client.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "cli/commands/bench_serve_flags.h"
+#include "cli/commands/bench_target.h"
 #include "cli/commands/commands.h"
 #include "cli/console/interrupt.h"
-#include "cli/flags/flags.h"
-#include "cli/flags/generation_flags.h"
-#include "cli/load/load_generator.h"
+#include "cli/load/run_progress.h"
+#include "cli/load/status_sampler.h"
+#include "cli/load/ticker.h"
+#include "cli/report/aiperf_export.h"
+#include "cli/report/goodput_report.h"
+#include "cli/report/html_report.h"
 #include "cli/report/load_report.h"
+#include "cli/report/progress_line.h"
 #include "common/status_macros.h"
 
 namespace baton {
 namespace {
 
-struct BenchFlags {
-  std::string target = std::string(kDefaultTarget);
-  Workload workload;
-  LoadOptions load;
-  std::string timeout = "5m";
-  bool json = false;
-  bool reuse_cache = false;
-  std::string trace;
-  TraceOptions replay;
-  TooLong too_long = TooLong::kSend;
-  std::optional<ArrivalProcess> arrivals;
-  bool has_rate = false;
-  std::optional<Slo> slo;
+constexpr int kMaxTraceRequests = 1'000'000;
+
+// A file for a result. Opened before the runs, so that a path that cannot be written is an error at once.
+class ResultFile {
+ public:
+  static absl::StatusOr<ResultFile> Open(const std::string& path) {
+    ResultFile file(path);
+    if (path.empty() || file.stream_) return file;
+    return file.Failure();
+  }
+
+  absl::Status Write(const std::string& text) {
+    stream_ << text << std::flush;
+    return stream_ ? absl::OkStatus() : Failure();
+  }
+
+ private:
+  explicit ResultFile(const std::string& path) : path_(path) {
+    if (!path.empty()) stream_.open(path, std::ios::binary | std::ios::trunc);
+  }
+  absl::Status Failure() const {
+    return absl::UnknownError(
+        absl::StrCat("cannot write ", path_, ": ", std::strerror(errno)));  // NOLINT(concurrency-mt-unsafe)
+  }
+
+  std::string path_;
+  std::ofstream stream_;
 };
 
 // Reads the trace, fits it to the model, and says how many requests did not fit.
-absl::Status LoadTrace(BenchFlags& flags, const v1::ModelInfo& model, const Console& console) {
-  flags.replay.max_requests = flags.workload.requests;
+absl::Status LoadTrace(BenchServeFlags& flags, int max_tokens, const Console& console) {
+  flags.replay.max_requests = flags.run_time ? kMaxTraceRequests : flags.workload.requests;
   BATON_ASSIGN_OR_RETURN(flags.workload.trace, ReadTrace(flags.trace, flags.replay));
   Trace& trace = *flags.workload.trace;
   const auto all = trace.requests.size();
-  const int max_tokens = static_cast<int>(std::min<uint32_t>(model.max_context_tokens(), INT32_MAX));
   const int too_long = max_tokens > 0 ? FitTrace(trace, flags.too_long, max_tokens) : 0;
   if (too_long > 0) {
     constexpr const char* kTreated[] = {"sent all the same", "cut", "dropped"};
@@ -49,109 +73,168 @@ absl::Status LoadTrace(BenchFlags& flags, const v1::ModelInfo& model, const Cons
   }
   if (trace.requests.empty())
     return absl::InvalidArgumentError("every request of the trace is longer than the model's context");
-  flags.workload.requests = static_cast<int>(trace.requests.size());
   return absl::OkStatus();
 }
 
-// Returns the model to send load to: the named one, or the only one served.
-absl::StatusOr<v1::ModelInfo> FindModel(Client& client, const std::string& name) {
-  BATON_ASSIGN_OR_RETURN(const v1::ListModelsResponse served, client.ListModels(kCallTimeout));
-  for (const v1::ModelInfo& model : served.models()) {
-    if (model.name() == name || (name.empty() && served.models_size() == 1)) return model;
-  }
-  const std::string names = absl::StrJoin(
-      served.models(), ", ", [](std::string* out, const v1::ModelInfo& model) { absl::StrAppend(out, model.name()); });
-  return absl::NotFoundError(absl::StrCat(client.target(), " serves ", names.empty() ? "no model" : names,
-                                          name.empty() ? ": expected --model" : absl::StrCat(", not ", name)));
-}
+// Makes the runs of one command.
+class Bench {
+ public:
+  Bench(BenchServeFlags& flags, const Console& console, BenchTarget target)
+      : flags_(flags), console_(console), bench_(std::move(target)), first_seed_(flags.workload.seed) {}
 
-absl::Status RunBenchServe(BenchFlags& flags, const Console& console) {
-  BATON_ASSIGN_OR_RETURN(flags.load.request_timeout, UsageError(ParseTimeout("--timeout", flags.timeout)));
-  if (!flags.reuse_cache) flags.workload.cache_salt = FreshCacheSalt();
-  const bool as_recorded = !flags.trace.empty() && !flags.has_rate;
-  flags.workload.arrivals = flags.arrivals.value_or(as_recorded ? ArrivalProcess::kTrace : ArrivalProcess::kPoisson);
-  if (flags.workload.arrivals == ArrivalProcess::kTrace && flags.trace.empty()) {
-    return UsageError(absl::InvalidArgumentError("--arrivals trace needs --trace"));
-  }
-  BATON_ASSIGN_OR_RETURN(const auto client, Client::Connect(flags.target, kConnectTimeout, *console.interrupt));
-  BATON_ASSIGN_OR_RETURN(const v1::ModelInfo model, FindModel(*client, flags.workload.model));
-  flags.workload.model = model.name();
-  flags.workload.vocab_size = model.vocab_size();
-  if (!flags.trace.empty()) BATON_RETURN_IF_ERROR(LoadTrace(flags, model, console));
-  if (flags.load.warmup >= flags.workload.requests) {
-    return UsageError(absl::InvalidArgumentError(absl::StrCat("--warmup ", flags.load.warmup, " leaves none of ",
-                                                              flags.workload.requests, " requests to measure")));
+  absl::Status Prepare() {
+    Workload& workload = flags_.workload;
+    workload.model = bench_.model;
+    workload.vocab_size = bench_.vocab_size;
+    if (*flags_.api == LoadApi::kOpenAi) workload.salting = Salting::kPrompt;
+    if (!flags_.trace.empty()) BATON_RETURN_IF_ERROR(LoadTrace(flags_, bench_.max_context_tokens, console_));
+    const int64_t last_turn = int64_t{workload.turns} * (int64_t{workload.prompt_tokens} + workload.output_tokens);
+    if (workload.turns > 1 && bench_.max_context_tokens > 0 && last_turn > bench_.max_context_tokens) {
+      return UsageError(absl::InvalidArgumentError(absl::StrCat("--turns ", workload.turns, ": the last turn has ",
+                                                                last_turn, " tokens, expected at most the model's ",
+                                                                bench_.max_context_tokens)));
+    }
+    wanted_requests_ = workload.requests;
+    return SetRate(workload.rate);
   }
 
-  const LoadReport report =
-      MakeReport(GenerateLoad(*client, flags.workload, flags.load, *console.interrupt), flags.slo);
-  *console.out << (flags.json ? absl::StrCat(ToJson(flags.target, flags.workload, report), "\n")
-                              : ToTable(flags.workload, flags.load, report))
-               << std::flush;
+  absl::Status RunOnce(int number) {
+    if (flags_.runs > 1 && !flags_.json)
+      *console_.out << (number > 0 ? "\n" : "") << "run " << number + 1 << " of " << flags_.runs << ": ";
+    BATON_RETURN_IF_ERROR(Measure(flags_.runs > 1 ? absl::StrCat("run ", number + 1, ": ") : ""));
+    if (!flags_.json) *console_.out << ToTable(flags_.workload, flags_.load, runs_.back().report) << std::flush;
+    return absl::OkStatus();
+  }
+
+  absl::Status Search() {
+    if (!flags_.json) *console_.out << GoodputHeader(flags_.search, *flags_.slo) << std::flush;
+    const auto measure = [this](double rate) -> absl::StatusOr<Attainment> {
+      BATON_RETURN_IF_ERROR(SetRate(rate));
+      BATON_RETURN_IF_ERROR(Measure(absl::StrFormat("run %d at %.4g/s: ", runs_.size() + 1, rate)));
+      const LoadReport& report = runs_.back().report;
+      if (!flags_.json) *console_.out << GoodputRow(rate, report) << std::flush;
+      return Attainment{.met = report.slo->met, .requests = report.slo->requests};
+    };
+    BATON_ASSIGN_OR_RETURN(search_, FindGoodput(flags_.search, measure));
+    *console_.out << (flags_.json ? GoodputJson(flags_.search, *search_) + "\n"
+                                  : GoodputSummary(flags_.search, *search_))
+                  << std::flush;
+    return absl::OkStatus();
+  }
+
+  // Writes the files that the flags name.
+  absl::Status WriteFiles(ResultFile& aiperf, ResultFile& html) {
+    if (!flags_.aiperf_file.empty()) {
+      const HtmlRun& run = runs_.back();
+      BATON_RETURN_IF_ERROR(aiperf.Write(ToAiperfJson(run.result, run.report,
+                                                      {.benchmark_id = FreshCacheSalt(),
+                                                       .start = started_,
+                                                       .end = absl::Now(),
+                                                       .was_cancelled = console_.interrupt->triggered()})));
+    }
+    if (flags_.html_file.empty()) return absl::OkStatus();
+    return html.Write(ToHtml(
+        {.target = flags_.target,
+         .model = flags_.workload.model,
+         .load = flags_.goodput ? GoodputHeadline(flags_.search, *flags_.slo) : LoadLine(flags_.workload, flags_.load),
+         .time = started_,
+         .attain = flags_.search.attain,
+         .search = search_,
+         .runs = std::move(runs_)}));
+  }
+
+  bool has_success() const { return has_success_; }
+
+ private:
+  // Sets the rate and the number of requests of the next run.
+  absl::Status SetRate(double rate) {
+    Workload& workload = flags_.workload;
+    workload.rate = rate;
+    workload.requests = wanted_requests_;
+    if (flags_.run_time) {
+      const double count = std::ceil(rate * absl::ToDoubleSeconds(*flags_.run_time));
+      workload.requests = static_cast<int>(std::clamp(count, 1.0, double{kMaxTraceRequests}));
+    }
+    if (workload.trace)
+      workload.requests = std::min<int>(workload.requests, static_cast<int>(workload.trace->requests.size()));
+    if (flags_.load.warmup < workload.requests) return absl::OkStatus();
+    return UsageError(absl::InvalidArgumentError(
+        absl::StrCat("--warmup ", flags_.load.warmup, " leaves none of ", workload.requests, " requests to measure")));
+  }
+
+  // Makes one run with a salt and a seed of its own, and prints its JSON line if asked.
+  absl::Status Measure(const std::string& what) {
+    Workload& workload = flags_.workload;
+    if (!flags_.reuse_cache) workload.cache_salt = FreshCacheSalt();
+    workload.seed = first_seed_ + number_++;
+    HtmlRun run = {
+        .rate = flags_.load.concurrency == 0 && workload.arrivals != ArrivalProcess::kTrace ? workload.rate : 0,
+        .result = {},
+        .report = {},
+        .workers = {}};
+    {
+      std::optional<StatusSampler> sampler;
+      if (bench_.client && !flags_.html_file.empty()) sampler.emplace(*bench_.client);
+      RunProgress progress;
+      std::optional<Ticker> display;
+      if (console_.err_is_terminal) display.emplace(absl::Milliseconds(250), [&] { Show(what, progress); });
+      run.result = GenerateLoad(*bench_.target, workload, flags_.load, *console_.interrupt, &progress);
+      display.reset();
+      if (console_.err_is_terminal) *console_.err << "\r\033[K" << std::flush;
+      if (sampler) run.workers = sampler->Take();
+    }
+    run.report = MakeReport(run.result, flags_.slo);
+    has_success_ = has_success_ || run.report.completed > 0;
+    if (flags_.json) {
+      *console_.out << ToJson(flags_.target, workload, flags_.load, run.report) << "\n" << std::flush;
+    }
+    // Only the files need every request of every run.
+    if (flags_.html_file.empty() && flags_.aiperf_file.empty()) run.result = {};
+    runs_.push_back(std::move(run));
+    return console_.interrupt->triggered() ? absl::CancelledError("interrupted") : absl::OkStatus();
+  }
+
+  // Redraws the line on the terminal, cut at the right edge.
+  void Show(const std::string& what, const RunProgress& progress) const {
+    *console_.err << "\r\033[?7l" << what << ProgressLine(progress.Take()) << "\033[K\033[?7h" << std::flush;
+  }
+
+  BenchServeFlags& flags_;
+  const Console& console_;
+  BenchTarget bench_;
+  const uint64_t first_seed_;
+  const absl::Time started_ = absl::Now();
+  uint64_t number_ = 0;  // of runs
+  int wanted_requests_ = 0;
+  bool has_success_ = false;
+  std::optional<GoodputResult> search_;
+  std::vector<HtmlRun> runs_;
+};
+
+absl::Status RunBenchServe(BenchServeFlags& flags, const Console& console) {
+  BATON_RETURN_IF_ERROR(CompleteFlags(flags));
+  BATON_ASSIGN_OR_RETURN(ResultFile aiperf, ResultFile::Open(flags.aiperf_file));
+  BATON_ASSIGN_OR_RETURN(ResultFile html, ResultFile::Open(flags.html_file));
+  BATON_ASSIGN_OR_RETURN(BenchTarget target, ConnectBenchTarget(flags, console));
+  Bench bench(flags, console, std::move(target));
+  BATON_RETURN_IF_ERROR(bench.Prepare());
+  absl::Status status;
+  if (flags.goodput) {
+    status = bench.Search();
+  } else {
+    for (int number = 0; number < flags.runs && status.ok(); ++number) status = bench.RunOnce(number);
+  }
+  if (!status.ok()) return status;
+  BATON_RETURN_IF_ERROR(bench.WriteFiles(aiperf, html));
   // Failed requests are a result, too, for instance of an overload. Without a success there is no result.
-  if (report.completed > 0 && !console.interrupt->triggered()) return absl::OkStatus();
-  return absl::UnavailableError("no request succeeded");
+  return bench.has_success() ? absl::OkStatus() : absl::UnavailableError("no request succeeded");
 }
 
 }  // namespace
 
 Command BenchServeCommand(CLI::App& command, const Console& console) {
-  const auto flags = std::make_shared<BenchFlags>();
-  command.footer(
-      "Requests that succeed are measured. Requests that fail are counted by status code, with the first reason.\n"
-      "ITL: a message of n tokens that comes g after the message before counts as n gaps of g/n.\n"
-      "The exit code is 0 when at least one request succeeds.");
-  AddTarget(command, &flags->target);
-  Workload& workload = flags->workload;
-  command.add_option("--model", workload.model, "model name (default: the only model served)");
-  CLI::Option* const rate = AddNumber(command, "--rate", &workload.rate, "requests per second", 1e-3, 1e5);
-  rate->each([flags](const std::string&) { flags->has_rate = true; });
-  AddChoice<ArrivalProcess>(command, "--arrivals", &flags->arrivals,
-                            "gaps between requests (default: trace with --trace and without --rate, otherwise poisson)",
-                            {{"poisson", ArrivalProcess::kPoisson},
-                             {"gamma", ArrivalProcess::kGamma},
-                             {"constant", ArrivalProcess::kConstant},
-                             {"trace", ArrivalProcess::kTrace}});
-  AddNumber(command, "--burstiness", &workload.burstiness,
-            "with --arrivals gamma: the shape; 1 is poisson, less comes in bursts, more is more even", 1e-3, 1e6);
-  AddWholeNumber(command, "--concurrency", &flags->load.concurrency,
-                 "send when fewer than this many requests are unanswered, at no rate (closed loop)", 1, 100'000)
-      ->excludes(rate);
-  AddWholeNumber(command, "--requests", &workload.requests, "number of requests", 1, 1'000'000);
-  AddWholeNumber(command, "--prompt-tokens", &workload.prompt_tokens, "random token ids per prompt", 1, 1 << 20);
-  AddWholeNumber(command, "--output-tokens", &workload.output_tokens,
-                 "tokens per answer; end tokens do not end an answer", 1, 1 << 20);
-  CLI::Option* const trace = command.add_option("--trace", flags->trace,
-                                                "file with recorded requests to replay: JSON lines in Mooncake's form, "
-                                                "where prompts begin alike as recorded, or CSV in Azure's form");
-  for (const char* const name : {"--prompt-tokens", "--output-tokens"}) {
-    trace->excludes(command.get_option(name));
-  }
-  AddNumber(command, "--trace-scale", &flags->replay.length_scale, "factor for the trace's numbers of tokens", 1e-6,
-            1e3)
-      ->needs(trace);
-  AddNumber(command, "--trace-speed", &flags->replay.speed,
-            "factor for the speed at which the recorded requests arrive", 1e-3, 1e6)
-      ->needs(trace);
-  AddChoice<TooLong>(command, "--too-long", &flags->too_long,
-                     "what to do with a trace's requests that are longer than the model's context (default: send)",
-                     {{"send", TooLong::kSend}, {"cut", TooLong::kCut}, {"drop", TooLong::kDrop}})
-      ->needs(trace);
-  AddWholeNumber(command, "--warmup", &flags->load.warmup, "the first requests, which are sent and not measured", 0,
-                 1'000'000);
-  AddFlag(command, "--slo", "TIMES", "objectives, such as ttft=1.3s,tpot=22ms: report the share of requests within",
-          [flags](const std::string& text) {
-            const absl::StatusOr<Slo> slo = ParseSlo(text);
-            if (slo.ok()) flags->slo = *slo;
-            return slo.status();
-          });
-  AddWholeNumber(command, "--seed", &workload.seed, "seed of arrivals and prompts", 0, UINT64_MAX);
-  AddWholeNumber(command, "--max-in-flight", &flags->load.max_in_flight, "requests beyond this are counted as NOT_SENT",
-                 1, 100'000);
-  command.add_flag("--reuse-cache", flags->reuse_cache,
-                   "use prefixes that earlier runs left in the workers' caches (default: a cache_salt per run)");
-  command.add_option("--timeout", flags->timeout, "time limit of each request")->capture_default_str();
-  command.add_flag("--json", flags->json, "print one JSON line instead of the table");
+  const auto flags = std::make_shared<BenchServeFlags>();
+  AddBenchServeFlags(command, flags.get());
   return [flags, &console] { return RunBenchServe(*flags, console); };
 }
 

@@ -23,6 +23,7 @@ Command DoctorCommand(CLI::App& command, const Console& console);
 Command VerifyCommand(CLI::App& command, const Console& console);
 Command TraceCommand(CLI::App& command, const Console& console);
 Command BenchEngineCommand(CLI::App& command, const Console& console);
+Command BenchCompareCommand(CLI::App& command, const Console& console);
 Command BenchServeCommand(CLI::App& command, const Console& console);
 Command TokenizeCommand(CLI::App& command, const Console& console);
 Command RenderCommand(CLI::App& command, const Console& console);

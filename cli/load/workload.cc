@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <random>
 
 #include "absl/strings/str_format.h"
@@ -26,17 +27,26 @@ double DrawGap(const Workload& workload, std::mt19937_64& random) {
 }
 
 // Appends `count` random token ids, a function of the workload's seed and `number`.
-void AddTokens(const Workload& workload, uint64_t number, int count, google::protobuf::RepeatedField<int32_t>& ids) {
+void AddTokens(const Workload& workload, uint64_t number, int count, std::vector<int32_t>& ids) {
   std::seed_seq seed = {static_cast<uint32_t>(workload.seed), static_cast<uint32_t>(workload.seed >> 32),
                         static_cast<uint32_t>(number), static_cast<uint32_t>(number >> 32)};
   std::mt19937_64 random(seed);
   // Special tokens are at the ends of a vocabulary: keep away from both.
   const uint64_t low = std::min<uint64_t>(256, workload.vocab_size / 10);
   const uint64_t high = std::max<uint64_t>(workload.vocab_size * uint64_t{9} / 10, low + 1);
-  ids.Reserve(ids.size() + count);
+  ids.reserve(ids.size() + static_cast<size_t>(std::max(count, 0)));
   for (int i = 0; i < count; ++i) {
-    ids.Add(static_cast<int32_t>(low + static_cast<uint64_t>(Uniform(random) * static_cast<double>(high - low))));
+    ids.push_back(static_cast<int32_t>(low + static_cast<uint64_t>(Uniform(random) * static_cast<double>(high - low))));
   }
+}
+
+// Replaces the first tokens of a prompt by tokens that depend on the salt. All prompts of a run get the same tokens, so
+// that common prefixes stay common.
+void SaltPrompt(const Workload& workload, std::vector<int32_t>& prompt) {
+  constexpr size_t kTokens = 4;
+  std::vector<int32_t> salt;
+  AddTokens(workload, std::hash<std::string>()(workload.cache_salt), kTokens, salt);
+  std::copy_n(salt.begin(), std::min(kTokens, prompt.size()), prompt.begin());
 }
 
 }  // namespace
@@ -57,27 +67,38 @@ std::vector<absl::Duration> Arrivals(const Workload& workload) {
   return arrivals;
 }
 
-v1::GenerateRequest MakeRequest(const Workload& workload, int index) {
-  v1::GenerateRequest request;
-  request.set_model(workload.model);
-  if (!workload.cache_salt.empty()) request.set_cache_salt(workload.cache_salt);
-  auto& ids = *request.mutable_token_ids()->mutable_ids();
-  int output_tokens = workload.output_tokens;
+LoadRequest MakeRequest(const Workload& workload, int index) {
+  LoadRequest request = {.model = workload.model,
+                         .cache_salt = workload.cache_salt,
+                         .prompt = {},
+                         .output_tokens = workload.output_tokens};
+  std::vector<int32_t>& ids = request.prompt;
   if (workload.trace.has_value()) {
     const TraceRequest& recorded = workload.trace->requests[index];
-    output_tokens = recorded.output_tokens;
+    request.output_tokens = recorded.output_tokens;
     for (const uint64_t block : recorded.blocks) {
-      const int left = recorded.input_tokens - ids.size();
+      const int left = recorded.input_tokens - static_cast<int>(ids.size());
       AddTokens(workload, block, std::min(left, workload.trace->block_tokens), ids);
     }
     if (recorded.blocks.empty()) AddTokens(workload, static_cast<uint64_t>(index), recorded.input_tokens, ids);
   } else {
     AddTokens(workload, static_cast<uint64_t>(index), workload.prompt_tokens, ids);
   }
-  v1::SamplingParams& sampling = *request.mutable_sampling();
-  sampling.set_temperature(0);
-  sampling.set_max_tokens(static_cast<uint32_t>(output_tokens));
-  sampling.set_ignore_eos(true);
+  if (workload.salting == Salting::kPrompt && !workload.cache_salt.empty()) SaltPrompt(workload, ids);
+  return request;
+}
+
+LoadRequest NextTurn(const Workload& workload, int index, int turn, const std::vector<int32_t>& earlier_prompt,
+                     const std::vector<int32_t>& answer) {
+  LoadRequest request = {.model = workload.model,
+                         .cache_salt = workload.cache_salt,
+                         .prompt = earlier_prompt,
+                         .output_tokens = workload.output_tokens};
+  request.prompt.insert(request.prompt.end(), answer.begin(), answer.end());
+  // The numbers of first turns are below 2^32.
+  const uint64_t number = (static_cast<uint64_t>(turn) << 32) + static_cast<uint64_t>(index);
+  const int unknown = std::max(workload.output_tokens - static_cast<int>(answer.size()), 0);
+  AddTokens(workload, number, unknown + workload.prompt_tokens, request.prompt);
   return request;
 }
 

@@ -2,7 +2,6 @@
 #include "cli/report/load_report.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
@@ -55,40 +54,90 @@ Json SloJson(const SloReport& report) {
   const auto seconds = [](absl::Duration limit) {
     return limit == absl::InfiniteDuration() ? Json() : Json(absl::ToDoubleSeconds(limit));
   };
+  const Interval interval = WilsonInterval({.met = report.met, .requests = report.requests});
   return {{"ttft_seconds", seconds(report.slo.ttft)},
           {"tpot_seconds", seconds(report.slo.tpot)},
           {"requests", report.requests},
           {"ttft_attained", ShareOf(report.ttft_met, report)},
           {"tpot_attained", ShareOf(report.tpot_met, report)},
           {"attained", ShareOf(report.met, report)},
+          {"attained_interval_95", {interval.low, interval.high}},
           {"goodput_requests_per_second", report.goodput}};
 }
 
-// Returns the first line of the table: what load was sent.
-std::string LoadLine(const Workload& workload, const LoadOptions& options) {
-  std::string text = Count(workload.requests, "request");
-  if (workload.trace) absl::StrAppend(&text, " of a trace");
-  if (options.concurrency > 0) {
-    absl::StrAppend(&text, ", ", options.concurrency, " at a time");
-  } else if (workload.arrivals != ArrivalProcess::kTrace) {
-    absl::StrAppendFormat(&text, " at %g/s", workload.rate);
+SloReport MakeSloReport(const Slo& slo, const LoadResult& result, const LoadSeries& series) {
+  SloReport report = {.slo = slo, .requests = result.outcomes.size()};
+  report.requests += static_cast<size_t>(result.not_sent) + static_cast<size_t>(result.skipped_turns);
+  for (const RequestLatency& request : series.requests) {
+    if (!request.ttft) continue;
+    const bool in_ttft = *request.ttft <= absl::ToDoubleSeconds(slo.ttft);
+    const bool in_tpot = request.tpot.value_or(0) <= absl::ToDoubleSeconds(slo.tpot);
+    report.ttft_met += in_ttft ? 1 : 0;
+    report.tpot_met += in_tpot ? 1 : 0;
+    report.met += in_ttft && in_tpot ? 1 : 0;
   }
-  if (!workload.trace) {
-    absl::StrAppend(&text, ", ", Count(workload.prompt_tokens, "prompt token"), " and ",
-                    Count(workload.output_tokens, "output token"), " each");
+  const double seconds = absl::ToDoubleSeconds(result.duration);
+  if (seconds > 0) report.goodput = static_cast<double>(report.met) / seconds;
+  return report;
+}
+
+std::vector<TurnReport> MakeTurnReports(const LoadSeries& series) {
+  int turns = 0;
+  for (const RequestLatency& request : series.requests) turns = std::max(turns, request.turn + 1);
+  if (turns < 2) return {};
+  std::vector<TurnReport> reports(static_cast<size_t>(turns));
+  std::vector<std::vector<double>> ttfts(reports.size());
+  for (const RequestLatency& request : series.requests) {
+    TurnReport& report = reports[static_cast<size_t>(request.turn)];
+    ++report.completed;
+    report.prompt_tokens += request.prompt_tokens;
+    report.cached_tokens += request.cached_tokens;
+    if (request.ttft) ttfts[static_cast<size_t>(request.turn)].push_back(*request.ttft);
   }
-  if (options.warmup > 0) absl::StrAppend(&text, "; the first ", options.warmup, " are not measured");
-  return absl::StrCat(text, "\n");
+  for (size_t turn = 0; turn < reports.size(); ++turn) reports[turn].ttft = Summarize(std::move(ttfts[turn]));
+  return reports;
+}
+
+double CachedShare(const TurnReport& turn) {
+  return turn.prompt_tokens > 0 ? static_cast<double>(turn.cached_tokens) / static_cast<double>(turn.prompt_tokens) : 0;
+}
+
+Json TurnsJson(const std::vector<TurnReport>& turns) {
+  Json json = Json::array();
+  for (const TurnReport& turn : turns) {
+    json.push_back({{"completed", turn.completed},
+                    {"prompt_tokens", turn.prompt_tokens},
+                    {"cached_prompt_tokens", turn.cached_tokens},
+                    {"cached_share", CachedShare(turn)},
+                    {"ttft_seconds", SummaryJson(turn.ttft)}});
+  }
+  return json;
+}
+
+std::string TurnTable(const std::vector<TurnReport>& turns) {
+  Table table({"TURN", "COMPLETED", "PROMPT TOKENS", "CACHED %", "TTFT P50", "P95"});
+  for (size_t i = 0; i < turns.size(); ++i) {
+    const TurnReport& turn = turns[i];
+    const auto ms = [&turn](double seconds) {
+      return turn.ttft.count > 0 ? absl::StrFormat("%.2f", seconds * 1e3) : "";
+    };
+    table.AddRow({absl::StrCat(i + 1), absl::StrCat(turn.completed), absl::StrCat(turn.prompt_tokens),
+                  absl::StrFormat("%.1f", 100 * CachedShare(turn)), ms(turn.ttft.p50), ms(turn.ttft.p95)});
+  }
+  return absl::StrCat("\n", table.ToString());
+}
+
+const char* ArrivalsName(ArrivalProcess arrivals) {
+  switch (arrivals) {
+    case ArrivalProcess::kPoisson: return "poisson";
+    case ArrivalProcess::kGamma: return "gamma";
+    case ArrivalProcess::kConstant: return "constant";
+    case ArrivalProcess::kTrace: return "trace";
+  }
+  return "";
 }
 
 }  // namespace
-
-double Percentile(const std::vector<double>& sorted, double q) {
-  const double rank = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<size_t>(std::floor(rank));
-  const size_t above = std::min(below + 1, sorted.size() - 1);
-  return std::lerp(sorted[below], sorted[above], rank - static_cast<double>(below));
-}
 
 LatencySummary Summarize(std::vector<double> values) {
   if (values.empty()) return {};
@@ -103,59 +152,58 @@ LatencySummary Summarize(std::vector<double> values) {
 
 LoadReport MakeReport(const LoadResult& result, const std::optional<Slo>& slo) {
   LoadReport report;
-  SloReport met;
-  std::vector<double> ttft, tpot, itl, end_to_end;
-  size_t output_tokens = 0;
   for (const RequestOutcome& outcome : result.outcomes) {
-    if (outcome.code != grpc::StatusCode::OK) {
-      LoadErrors& errors = report.errors[absl::StatusCodeToString(static_cast<absl::StatusCode>(outcome.code))];
-      ++errors.count;
-      if (errors.first_reason.empty()) errors.first_reason = outcome.reason;
-      continue;
-    }
-    ++report.completed;
-    report.prompt_tokens += outcome.prompt_tokens;
-    report.cached_tokens += outcome.cached_tokens;
-    end_to_end.push_back(absl::ToDoubleSeconds(outcome.total));
-    const std::vector<TokenArrival>& arrivals = outcome.arrivals;
-    if (arrivals.empty()) continue;
-    int tokens = arrivals.front().tokens;
-    for (size_t i = 1; i < arrivals.size(); ++i) {
-      const int count = arrivals[i].tokens;
-      const double gap = absl::ToDoubleSeconds(arrivals[i].at - arrivals[i - 1].at);
-      itl.insert(itl.end(), count, gap / count);
-      tokens += count;
-    }
-    output_tokens += tokens;
-    ttft.push_back(absl::ToDoubleSeconds(arrivals.front().at));
-    const absl::Duration per_token = (arrivals.back().at - arrivals.front().at) / std::max(tokens - 1, 1);
-    if (tokens > 1) tpot.push_back(absl::ToDoubleSeconds(per_token));
-    if (!slo) continue;
-    const bool in_ttft = arrivals.front().at <= slo->ttft;
-    const bool in_tpot = per_token <= slo->tpot;
-    met.ttft_met += in_ttft ? 1 : 0;
-    met.tpot_met += in_tpot ? 1 : 0;
-    met.met += in_ttft && in_tpot ? 1 : 0;
+    if (outcome.error.empty()) continue;
+    LoadErrors& errors = report.errors[outcome.error];
+    ++errors.count;
+    if (errors.first_reason.empty()) errors.first_reason = outcome.reason;
   }
   if (result.not_sent > 0) {
     report.errors["NOT_SENT"] = {static_cast<size_t>(result.not_sent), "as many as --max-in-flight were under way"};
+  }
+  if (result.skipped_turns > 0) {
+    report.errors["SKIPPED_TURN"] = {static_cast<size_t>(result.skipped_turns), "a turn before failed or was not sent"};
+  }
+  report.unknown_answers = static_cast<size_t>(result.unknown_answers);
+  LoadSeries series = MakeSeries(result);
+  size_t output_tokens = 0;
+  for (const RequestLatency& request : series.requests) {
+    ++report.completed;
+    report.prompt_tokens += request.prompt_tokens;
+    report.cached_tokens += request.cached_tokens;
+    report.short_answers += request.is_short ? 1 : 0;
+    output_tokens += static_cast<size_t>(request.output_tokens);
   }
   report.duration_seconds = absl::ToDoubleSeconds(result.duration);
   if (report.duration_seconds > 0) {
     report.requests_per_second = static_cast<double>(report.completed) / report.duration_seconds;
     report.output_tokens_per_second = static_cast<double>(output_tokens) / report.duration_seconds;
   }
-  if (slo) {
-    met.slo = *slo;
-    met.requests = result.outcomes.size() + result.not_sent;
-    if (report.duration_seconds > 0) met.goodput = static_cast<double>(met.met) / report.duration_seconds;
-    report.slo = met;
-  }
-  report.ttft = Summarize(std::move(ttft));
-  report.tpot = Summarize(std::move(tpot));
-  report.itl = Summarize(std::move(itl));
-  report.end_to_end = Summarize(std::move(end_to_end));
+  if (slo) report.slo = MakeSloReport(*slo, result, series);
+  report.turns = MakeTurnReports(series);
+  report.ttft = Summarize(Sorted(series, &RequestLatency::ttft));
+  report.tpot = Summarize(Sorted(series, &RequestLatency::tpot));
+  report.itl = Summarize(std::move(series.itl));
+  report.end_to_end = Summarize(SortedEndToEnd(series));
   return report;
+}
+
+std::string LoadLine(const Workload& workload, const LoadOptions& options) {
+  std::string text = workload.turns > 1
+                         ? absl::StrCat(Count(workload.requests, "conversation"), " of ", workload.turns, " turns")
+                         : Count(workload.requests, "request");
+  if (workload.trace) absl::StrAppend(&text, " of a trace");
+  if (options.concurrency > 0) {
+    absl::StrAppend(&text, ", ", options.concurrency, " at a time");
+  } else if (workload.arrivals != ArrivalProcess::kTrace) {
+    absl::StrAppendFormat(&text, " at %g/s", workload.rate);
+  }
+  if (!workload.trace) {
+    absl::StrAppend(&text, ", ", Count(workload.prompt_tokens, "prompt token"), " and ",
+                    Count(workload.output_tokens, "output token"), workload.turns > 1 ? " a turn" : " each");
+  }
+  if (options.warmup > 0) absl::StrAppend(&text, "; the first ", options.warmup, " are not measured");
+  return absl::StrCat(text, "\n");
 }
 
 std::string ToTable(const Workload& workload, const LoadOptions& options, const LoadReport& report) {
@@ -169,6 +217,14 @@ std::string ToTable(const Workload& workload, const LoadOptions& options, const 
                         workload.cache_salt.empty() ? "prefixes of earlier runs may be reused (--reuse-cache)"
                                                     : "prefixes of earlier runs are not reused (fresh cache_salt)");
   for (const auto& [code, errors] : report.errors) absl::StrAppend(&text, ErrorLine(code, errors));
+  if (report.short_answers > 0) {
+    absl::StrAppend(&text, Count(report.short_answers, "answer"), " ended before the length that was asked for\n");
+  }
+  if (report.unknown_answers > 0) {
+    absl::StrAppend(&text, Count(report.unknown_answers, "turn"),
+                    " followed an answer whose token ids the server did not ",
+                    "tell: random tokens took their place\n");
+  }
   if (report.slo) absl::StrAppend(&text, SloLine(*report.slo));
   Table table({"MILLISECONDS", "MEAN", "P50", "P95", "P99", "MAX"});
   const auto add = [&table](const char* name, const LatencySummary& s) {
@@ -179,30 +235,41 @@ std::string ToTable(const Workload& workload, const LoadOptions& options, const 
   add("TPOT", report.tpot);
   add("ITL", report.itl);
   add("end to end", report.end_to_end);
-  return absl::StrCat(text, "\n", table.ToString());
+  return absl::StrCat(text, "\n", table.ToString(), report.turns.empty() ? "" : TurnTable(report.turns));
 }
 
-std::string ToJson(const std::string& target, const Workload& workload, const LoadReport& report) {
-  Json json = {{"target", target},
-               {"model", workload.model},
-               {"rate", workload.rate},
-               {"requests", workload.requests},
-               {"prompt_tokens", workload.prompt_tokens},
-               {"output_tokens", workload.output_tokens},
-               {"seed", workload.seed},
-               {"cache_salt", workload.cache_salt.empty() ? Json() : Json(workload.cache_salt)},
-               {"completed", report.completed},
-               {"errors", ErrorsJson(report.errors)},
-               {"duration_seconds", report.duration_seconds},
-               {"requests_per_second", report.requests_per_second},
-               {"output_tokens_per_second", report.output_tokens_per_second},
-               {"all_prompt_tokens", report.prompt_tokens},
-               {"cached_prompt_tokens", report.cached_tokens},
-               {"ttft_seconds", SummaryJson(report.ttft)},
-               {"tpot_seconds", SummaryJson(report.tpot)},
-               {"itl_seconds", SummaryJson(report.itl)},
-               {"end_to_end_seconds", SummaryJson(report.end_to_end)}};
+std::string ToJson(const std::string& target, const Workload& workload, const LoadOptions& options,
+                   const LoadReport& report) {
+  Json json = {
+      {"target", target},
+      {"model", workload.model},
+      {"rate", options.concurrency > 0 || workload.arrivals == ArrivalProcess::kTrace ? Json() : Json(workload.rate)},
+      {"arrivals", ArrivalsName(workload.arrivals)},
+      {"concurrency", options.concurrency > 0 ? Json(options.concurrency) : Json()},
+      {"requests", workload.requests},
+      {"turns", workload.turns},
+      {"warmup", options.warmup},
+      {"prompt_tokens", workload.trace ? Json() : Json(workload.prompt_tokens)},
+      {"output_tokens", workload.trace ? Json() : Json(workload.output_tokens)},
+      {"seed", workload.seed},
+      {"cache_salt", workload.cache_salt.empty() ? Json() : Json(workload.cache_salt)},
+      {"completed", report.completed},
+      {"errors", ErrorsJson(report.errors)},
+      {"duration_seconds", report.duration_seconds},
+      {"requests_per_second", report.requests_per_second},
+      {"output_tokens_per_second", report.output_tokens_per_second},
+      {"all_prompt_tokens", report.prompt_tokens},
+      {"cached_prompt_tokens", report.cached_tokens},
+      {"short_answers", report.short_answers},
+      {"ttft_seconds", SummaryJson(report.ttft)},
+      {"tpot_seconds", SummaryJson(report.tpot)},
+      {"itl_seconds", SummaryJson(report.itl)},
+      {"end_to_end_seconds", SummaryJson(report.end_to_end)}};
   if (report.slo) json["slo"] = SloJson(*report.slo);
+  if (!report.turns.empty()) {
+    json["by_turn"] = TurnsJson(report.turns);
+    json["turns_after_unknown_answers"] = report.unknown_answers;
+  }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

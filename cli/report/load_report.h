@@ -8,14 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "cli/load/goodput_search.h"
 #include "cli/load/load_generator.h"
 #include "cli/load/slo.h"
+#include "cli/report/load_series.h"
 
 namespace baton {
-
-// Returns the value below which a fraction `q` in [0, 1] of `sorted` lies, by linear interpolation between the nearest
-// ranks. `sorted` is ascending and not empty.
-double Percentile(const std::vector<double>& sorted, double q);
 
 struct LatencySummary {
   size_t count = 0;  // when 0, the other fields are 0, too
@@ -36,36 +34,50 @@ struct LoadErrors {
 // TPOT, and meets that objective.
 struct SloReport {
   Slo slo;
-  size_t requests = 0;  // measured, those not sent included
+  size_t requests = 0;  // measured, those not sent and skipped turns included
   size_t ttft_met = 0;
   size_t tpot_met = 0;
   size_t met = 0;      // both
   double goodput = 0;  // requests per second that met both
 };
 
-// Latencies are in seconds, of the requests that ended OK.
+// The requests of one turn of the conversations, as far as they succeeded.
+struct TurnReport {
+  size_t completed = 0;
+  uint64_t prompt_tokens = 0;
+  uint64_t cached_tokens = 0;  // of prompt_tokens
+  LatencySummary ttft;
+};
+
+// Latencies are in seconds, of the requests that succeeded.
 struct LoadReport {
   size_t completed = 0;
-  std::map<std::string, LoadErrors> errors;  // by status code; "NOT_SENT" for the requests over max_in_flight
+  std::map<std::string, LoadErrors> errors;  // see RequestEnd; "NOT_SENT": the requests over max_in_flight;
+                                             // "SKIPPED_TURN": turns after a turn that failed
   double duration_seconds = 0;
   double requests_per_second = 0;       // completed requests
   double output_tokens_per_second = 0;  // of completed requests
   uint64_t prompt_tokens = 0;           // of completed requests
   uint64_t cached_tokens = 0;           // those of prompt_tokens that no worker had to compute
+  size_t short_answers = 0;             // answers with fewer tokens than asked for
+  size_t unknown_answers = 0;           // see LoadResult
   LatencySummary ttft;
-  LatencySummary tpot;  // per request with at least two tokens: the mean gap after the first
-  // Gaps between consecutive tokens, of all requests together. A message of n tokens that comes g after the message
-  // before counts as n gaps of g / n. The first message has no gap.
-  LatencySummary itl;
+  LatencySummary tpot;  // see RequestLatency
+  LatencySummary itl;   // see LoadSeries
   LatencySummary end_to_end;
-  std::optional<SloReport> slo;  // if asked for
+  std::optional<SloReport> slo;   // if asked for
+  std::vector<TurnReport> turns;  // of conversations with several turns
 };
 
 LoadReport MakeReport(const LoadResult& result, const std::optional<Slo>& slo = std::nullopt);
 
+// Returns a line with its newline about the load that is sent.
+std::string LoadLine(const Workload& workload, const LoadOptions& options);
+
 // A latency without a measurement is "-" in the table and null in JSON.
 std::string ToTable(const Workload& workload, const LoadOptions& options, const LoadReport& report);
 // Returns one line without its newline. Times are in seconds.
-std::string ToJson(const std::string& target, const Workload& workload, const LoadReport& report);
+std::string ToJson(const std::string& target, const Workload& workload, const LoadOptions& options,
+                   const LoadReport& report);
 
 }  // namespace baton

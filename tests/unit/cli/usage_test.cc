@@ -20,7 +20,7 @@ TEST(UsageErrorTest, AnUnknownWordIsNamedWithTheNearestOne) {
       {{"genrate", "--prompt", "x"}, "baton: unknown command \"genrate\"; did you mean generate?\nThe commands are "},
       {{"foo", "generate"}, "baton: unknown command \"foo\"\n"},
       {{"bench", "srve"},
-       "baton bench: unknown command \"srve\"; did you mean serve?\nThe commands are engine, serve.\n"},
+       "baton bench: unknown command \"srve\"; did you mean serve?\nThe commands are compare, engine, serve.\n"},
       {{"generate", "--prompt", "x", "--modle", "y"},
        "baton generate: unknown option --modle; did you mean --model?\n`baton generate --help` lists "},
       {{"generate", "--promt=x"}, "baton generate: unknown option --promt; did you mean --prompt?\n"},
