@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `bench engine --profile` prints of the profile that it wrote.
+// The output of `bench engine --profile`.
 #pragma once
 
 #include <string>

@@ -44,7 +44,13 @@ void FindAndPlace(benchmark::State& state) {
   }
   state.counters["pairs"] = static_cast<double>(table.ready_pairs());
 }
-BENCHMARK(FindAndPlace)->Args({1, 1})->Args({8, 8})->Args({100, 100})->Unit(benchmark::kMicrosecond)->Iterations(500);
+BENCHMARK(FindAndPlace)
+    ->Args({1, 1})
+    ->Args({8, 8})
+    ->Args({100, 100})
+    ->Args({500, 500})
+    ->Unit(benchmark::kMicrosecond)
+    ->Iterations(500);
 
 }  // namespace
 }  // namespace baton::router
