@@ -5,6 +5,7 @@
 #include <atomic>
 #include <span>
 #include <thread>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "common/status_macros.h"
@@ -25,7 +26,7 @@ void FillIn(const PlanQuery& query, PlanRow& row) {
   const SimulationOptions options = OptionsOf(query, row);
   if (query.rate) {
     row.at_rate = SimulateAt(options, query.load, *query.rate);
-    if (row.at_rate->met < query.share) return;
+    if (row.at_rate->met < query.share || !query.stop_at_cheapest) return;
   }
   row.goodput = Goodput(options, query.load, query.share);
 }
@@ -60,9 +61,9 @@ absl::StatusOr<size_t> Compare(const PlanQuery& query, std::span<PlanRow> rows,
     done += group.size();
     if (found || !query.rate) continue;
     // Of equal costs, the one with the most room.
-    const auto best = std::ranges::max_element(group, {}, [](const PlanRow& row) { return row.goodput.value_or(-1); });
-    found = best->goodput.has_value();
-    best->is_cheapest = found;
+    const auto best = std::ranges::max_element(
+        group, {}, [](const PlanRow& row) { return std::pair(row.goodput.value_or(0), row.at_rate->met); });
+    best->is_cheapest = found = best->at_rate->met >= query.share;
   }
   return done;
 }

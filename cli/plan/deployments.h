@@ -42,8 +42,9 @@ struct PlanRow {
   Deployment deployment;
   double cost = 0;
   std::optional<Attainment> at_rate = {};  // if a rate is asked for
-  std::optional<double> goodput = {};      // without a rate, and of each deployment that carries the rate
-  bool is_cheapest = false;                // of those that carry the rate
+  // Without a rate; with stop_at_cheapest, of each deployment that carries the rate.
+  std::optional<double> goodput = {};
+  bool is_cheapest = false;  // of those that carry the rate
 };
 
 // Returns a row for each deployment by network, in the order of costs. Asks `interrupted` between simulations:

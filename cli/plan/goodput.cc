@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kLeastRate = 1e-3;
 constexpr double kMostRate = 1e6;
+constexpr double kMostRequests = 1e6;  // of a simulation
 constexpr double kPrecision = 0.02;
 
 size_t WarmupOf(size_t requests) { return requests / 10; }
@@ -36,7 +37,8 @@ bool Meets(const SimulationOptions& options, const Load& load, double rate, doub
 std::vector<SimulatedRequest> RequestsAt(const Load& load, double rate) {
   Workload workload = load.workload;
   workload.rate = rate;
-  workload.requests = std::max(load.least_requests, static_cast<int>(std::ceil(rate * load.seconds)));
+  workload.requests =
+      std::max(load.least_requests, static_cast<int>(std::min(std::ceil(rate * load.seconds), kMostRequests)));
   std::vector<SimulatedRequest> requests;
   requests.reserve(workload.requests);
   for (const absl::Duration arrival : Arrivals(workload)) {
