@@ -2,12 +2,12 @@
 // Simulates a deployment under a load: router, workers, handoffs, and the messages between them, event by event.
 // Results are a function of the arguments.
 //
-// What is simulated by the code that runs in Baton: placement (router/placement.h) and the plan of each step
-// (worker/schedule.h). What is simulated by its rules: admission, growth, preemption, the delay of status reports.
+// Placement (router/placement.h) and the plan of each step (worker/schedule.h) are the code that runs in Baton.
+// Admission, growth, preemption and the delay of status reports follow the same rules in code of their own.
 // A handoff sends the KV of each chunk while later layers compute. A worker sends, and receives, at the speed of the
 // network in total.
 //
-// What is left out: prefix caches, refusals of a full queue, failures, migration, and the CPU time of Baton itself but
+// Left out are prefix caches, refusals of a full queue, failures, migration, and the CPU time of Baton itself but
 // for a constant time per message. A preempted sequence computes its prompt and its output again.
 #pragma once
 
@@ -41,7 +41,7 @@ struct SimulationOptions {
   size_t warmup = 0;
 };
 
-// What became of a request. Times are those of the client, in seconds from the request's arrival.
+// The outcome of a request. Times are those of the client, in seconds from the request's arrival.
 struct RequestResult {
   bool refused = false;  // no worker could ever serve the request
   bool complete = false;
@@ -63,7 +63,7 @@ struct SimulationResult {
   uint64_t handoffs = 0;
   double handoff_bytes = 0;
   double exposed_seconds = 0;  // of all handoffs: from the end of the computation to the last byte
-  // What the workers still hold at the end.
+  // Held by the workers at the end.
   int pages_held = 0;
   int slots_held = 0;
   int jobs_held = 0;

@@ -73,7 +73,7 @@ TEST(SimulationTest, HandoffsShareTheNetwork) {
   SimulationOptions options = Options(Workers(1, 1, 0));
   options.network_bytes_per_second = 1e6;
   const SimulationResult result = Simulate(options, {{{0, 100, 2}, {0, 100, 2}}});
-  // Both prompts run in one step of 30 ms. The second one's KV follows the first one's.
+  // Both prompts run in one step of 30 ms. The KV of the second prompt leaves after the KV of the first.
   EXPECT_NEAR(result.exposed_seconds, (0.100 - 0.030) + (0.200 - 0.030), kNear);
 }
 

@@ -62,7 +62,9 @@ TEST(WorkerHostTest, AReplayTakesItsTimesFromAProfile) {
   EXPECT_DOUBLE_EQ(constant.cost.prompt_token, 1e-4);
   const TempFolder folder;
   options.replay_profile = (folder.path() / "profile.json").string();
-  const StepProfile profile{.threads = 1,
+  const StepProfile profile{.model = "m",
+                            .numerics_id = "id",
+                            .threads = 1,
                             .layers = 1,
                             .page_tokens = 16,
                             .kv_token_bytes = 1,
