@@ -11,10 +11,10 @@
 
 namespace baton::plan {
 
-// What the requests ask for. `workload.rate` and `workload.requests` are those of each simulation.
+// The requests of a simulation. `workload.rate` and `workload.requests` are those of each simulation.
 struct Load {
   Workload workload;
-  double seconds = 120;      // how long requests arrive in a simulation
+  double seconds = 120;      // how long requests arrive in a simulation, a million at most
   int least_requests = 300;  // however long these take to arrive
 };
 

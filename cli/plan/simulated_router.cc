@@ -104,9 +104,9 @@ std::optional<size_t> SimulatedRouter::ChooseOfAll(const PlacementNeed& need, ui
   return router::ChoosePair(options_.rules, views, need, turn);
 }
 
-// Of the pairs with one decode worker, only those can win whose prefill worker is soonest done: all paths are alike,
-// and the cost of a pair rises with its estimate. What a prefill worker needs is its cost in a pair with an idle decode
-// worker, without objectives.
+// All paths are alike, and the cost of a pair rises with its estimate. Each decode worker is therefore best off with
+// the partner that is done soonest. The cost in a pair with an idle decode worker, without objectives, ranks the
+// partners.
 std::optional<size_t> SimulatedRouter::Choose(const PlacementNeed& need, uint64_t turn) {
   if (!all_measured() || options_.rules.policy == router::PlacementPolicy::kRoundRobin) return ChooseOfAll(need, turn);
   const PlacementNeed without_objectives{.prompt_tokens = need.prompt_tokens, .total_tokens = need.total_tokens};

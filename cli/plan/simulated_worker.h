@@ -31,10 +31,10 @@
 
 namespace baton::plan {
 
-// What a worker is made of.
+// The size and the speed of a worker.
 struct WorkerKind {
   StepCost cost;   // of the steps
-  StepCost known;  // what the worker learns of the cost, and reports
+  StepCost known;  // the cost that the worker learns, plans with and reports
   ScheduleLimits schedule;
   int pages = 0;
   int page_tokens = 16;
@@ -47,7 +47,7 @@ struct WorkerKind {
 
 enum class Route : uint8_t { kHandOver, kReceive, kLocal };
 
-// What an attempt asks of a worker.
+// An attempt, as a worker gets it.
 struct Attempt {
   RequestIndex request = 0;
   Age age;
