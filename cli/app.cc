@@ -124,6 +124,7 @@ int RunBaton(int argc, const char* const* argv, const Console& console) {
   add(bench, "serve", "Sends requests to a server and reports percentiles of TTFT, TPOT, ITL and end-to-end time.",
       &BenchServeCommand);
   add(bench, "compare", "Compares two results of bench serve --json, metric by metric.", &BenchCompareCommand);
+  add(app, "plan", "Simulates deployments: what each can carry, and which is the cheapest for a rate.", &PlanCommand);
   add(app, "tokenize", "Shows the tokens of a text, or the text of tokens, without a router.", &TokenizeCommand);
   add(app, "render", "Shows the prompt that a model's chat template makes of a conversation, without a router.",
       &RenderCommand);

@@ -6,11 +6,12 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace baton {
 namespace {
 
-constexpr int kFigures = 4;
+constexpr int kFigures = 5;
 using Vector = std::array<double, kFigures>;
 using Matrix = std::array<Vector, kFigures>;
 
@@ -98,15 +99,20 @@ void StepCostEstimate::Add(const StepWork& work, double seconds) {
 }
 
 StepCost StepCostEstimate::Fit() const {
+  std::vector<MeasuredStep> means;
+  for (const Cell& cell : cells_) {
+    if (cell.steps > 0) means.push_back({cell.work, cell.seconds});
+  }
+  return FitStepCost(means, StepFigures::kAllButDecodeAttended);
+}
+
+StepCost FitStepCost(std::span<const MeasuredStep> steps, StepFigures figures) {
   Matrix a = {};
   Vector b = {};
-  int cells = 0;
-  for (const Cell& cell : cells_) {
-    if (cell.steps == 0) continue;
-    ++cells;
-    // Divided by the cell's time: a small step's error counts as much as a large step's.
-    const Vector x = {1 / cell.seconds, cell.work.prompt_tokens / cell.seconds, cell.work.decode_rows / cell.seconds,
-                      cell.work.attended / cell.seconds};
+  for (const MeasuredStep& step : steps) {
+    // Divided by the step's time: a small step's error counts as much as a large step's.
+    const Vector x = {1 / step.seconds, step.work.prompt_tokens / step.seconds, step.work.decode_rows / step.seconds,
+                      step.work.attended / step.seconds, step.work.decode_attended / step.seconds};
     for (int i = 0; i < kFigures; ++i) {
       for (int j = 0; j < kFigures; ++j) a[i][j] += x[i] * x[j];
       b[i] += x[i];
@@ -116,7 +122,8 @@ StepCost StepCostEstimate::Fit() const {
   // A later set, of figures that matter less, must be clearly better.
   Vector best = {};
   double least = 0;  // the squared error, less that of a cost of 0
-  for (unsigned used = 1; used < 1u << kFigures; ++used) {
+  const unsigned sets = 1u << (figures == StepFigures::kAll ? kFigures : kFigures - 1);
+  for (unsigned used = 1; used < sets; ++used) {
     const std::optional<Vector> x = Solve(a, b, used);
     if (!x || std::ranges::any_of(*x, [](double figure) { return figure < 0; })) continue;
     double error = 0;
@@ -124,11 +131,11 @@ StepCost StepCostEstimate::Fit() const {
       error -= 2 * (*x)[i] * b[i];
       for (int j = 0; j < kFigures; ++j) error += (*x)[i] * a[i][j] * (*x)[j];
     }
-    if (error >= least - kClearly * cells) continue;
+    if (error >= least - kClearly * static_cast<double>(steps.size())) continue;
     least = error;
     best = *x;
   }
-  return {best[0], best[1], best[2], best[3]};
+  return {best[0], best[1], best[2], best[3], best[4]};
 }
 
 }  // namespace baton

@@ -61,7 +61,10 @@ LoadProgress LogLoading(const std::string& model) {
 }
 
 absl::StatusOr<std::unique_ptr<Model>> LoadModel(const WorkerOptions& options) {
-  if (options.device == "replay") return LoadReplayModel(options.model, options.ForReplay());
+  if (options.device == "replay") {
+    BATON_ASSIGN_OR_RETURN(const ReplayOptions replay, options.ForReplay());
+    return LoadReplayModel(options.model, replay);
+  }
   ModelOptions model_options = options.ForModel();
   model_options.progress = LogLoading(options.model_name);
   return Model::Load(options.model, model_options);

@@ -17,6 +17,7 @@
 #include "common/cpus.h"
 #include "common/metrics.h"
 #include "common/status_macros.h"
+#include "engine/formats/step_profile.h"
 #include "engine/kernels/backend.h"
 
 namespace baton {
@@ -106,6 +107,9 @@ void WorkerOptions::AddTo(OptionSet& set) {
       "load tests, needs a model's configuration and tokenizer but no weights");
   set.Add("replay-step", &replay_step, "with replay: time of a step");
   set.Add("replay-prefill-speed", &replay_prefill_speed, "with replay: prompt tokens per second", 1);
+  set.Add("replay-profile", &replay_profile,
+          "with replay: file of bench engine --profile, so that steps take the times of a measured model (default: "
+          "replay-step and replay-prefill-speed)");
   set.Add("threads", &threads,
           "compute threads; 0: one per CPU that this process may use, by its affinity and its cgroup's quota", 0, 1024);
   set.AddList("cpus", &cpus, "pin the compute threads to these CPUs, one each (default: unpinned)");
@@ -170,6 +174,10 @@ absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {
     const std::filesystem::path path = std::filesystem::weakly_canonical(model);
     model_name = (path.extension() == ".gguf" ? path.stem() : path.filename()).string();
   }
+  if (!replay_profile.empty() && device != "replay") {
+    return absl::InvalidArgumentError(absl::StrCat("replay-profile is set and device is ", device,
+                                                   ", expected the device replay, which alone reads the file"));
+  }
   if (threads == 0) threads = cpus.empty() ? UsableCpus() : static_cast<int>(cpus.size());
   BATON_RETURN_IF_ERROR(CheckCpus(cpus, threads));
   if (!std::has_single_bit(static_cast<unsigned>(page_tokens))) {
@@ -198,11 +206,16 @@ absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {
   return absl::OkStatus();
 }
 
-ReplayOptions WorkerOptions::ForReplay() const {
-  return {.step = replay_step,
-          .prefill_tokens_per_second = static_cast<double>(replay_prefill_speed),
-          .page_tokens = page_tokens,
-          .kv_dtype = KvTypeFromName(kv_dtype)};  // "auto" names no type
+absl::StatusOr<ReplayOptions> WorkerOptions::ForReplay() const {
+  ReplayOptions options{
+      .cost = {.step = absl::ToDoubleSeconds(replay_step), .prompt_token = 1.0 / replay_prefill_speed},
+      .page_tokens = page_tokens,
+      .kv_dtype = KvTypeFromName(kv_dtype)};  // "auto" names no type
+  if (!replay_profile.empty()) {
+    BATON_ASSIGN_OR_RETURN(const StepProfile profile, OfOption("replay-profile", ReadStepProfile(replay_profile)));
+    options.cost = profile.cost;
+  }
+  return options;
 }
 
 ModelOptions WorkerOptions::ForModel() const {

@@ -29,6 +29,7 @@ struct WorkerOptions {
   std::string device = "cpu";
   absl::Duration replay_step = absl::Milliseconds(10);
   int replay_prefill_speed = 10000;
+  std::string replay_profile;
   int threads = 0;  // 0: one per CPU this process may use
   std::vector<int> cpus;
   std::string kernels = "auto";
@@ -57,7 +58,8 @@ struct WorkerOptions {
   // option. `needs_secret`: this worker hands over or receives.
   absl::Status Finalize(std::string_view role, bool needs_secret);
   ModelOptions ForModel() const;
-  ReplayOptions ForReplay() const;
+  // Reads the file of replay_profile, if set. INVALID_ARGUMENT names the option, the file and the field.
+  absl::StatusOr<ReplayOptions> ForReplay() const;
   // Returns the limit of open attempts, waiting or in progress.
   int max_attempts() const { return max_queue + schedule.max_sequences; }
 };

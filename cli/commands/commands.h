@@ -27,6 +27,7 @@ Command BenchCompareCommand(CLI::App& command, const Console& console);
 Command BenchServeCommand(CLI::App& command, const Console& console);
 Command TokenizeCommand(CLI::App& command, const Console& console);
 Command RenderCommand(CLI::App& command, const Console& console);
+Command PlanCommand(CLI::App& command, const Console& console);
 Command PerplexityCommand(CLI::App& command, const Console& console);
 Command ModelsInspectCommand(CLI::App& command, const Console& console);
 Command ModelsMakeCommand(CLI::App& command, const Console& console);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/address.h"
+#include "common/status_macros.h"
 
 namespace baton {
 namespace {
@@ -57,6 +58,19 @@ CLI::Option* AddTarget(CLI::App& app, std::string* target) {
 CLI::Option* AddTokenIds(CLI::App& app, const std::string& name, std::vector<int32_t>* ids, const std::string& help) {
   return AddFlag(app, name, "INT,...", help, [ids](const std::string& text) { return AppendTokenIds(text, ids); })
       ->take_all();
+}
+
+CLI::Option* AddWholeNumbers(CLI::App& app, const std::string& name, std::vector<int>* numbers, const std::string& help,
+                             int min, int max) {
+  const auto set = [numbers, min, max](const std::string& text) {
+    numbers->clear();
+    for (const absl::string_view part : absl::StrSplit(text, ',')) {
+      BATON_ASSIGN_OR_RETURN(const uint64_t number, ParseWholeNumber(std::string(part), min, max));
+      numbers->push_back(static_cast<int>(number));
+    }
+    return absl::OkStatus();
+  };
+  return AddFlag(app, name, "INT,...", help, set, absl::StrJoin(*numbers, ","));
 }
 
 absl::StatusOr<uint64_t> ParseWholeNumber(const std::string& text, uint64_t min, uint64_t max) {

@@ -36,6 +36,10 @@ CLI::Option* AddTarget(CLI::App& app, std::string* target);
 // Adds a flag that takes token ids, separated by commas. The flag may be repeated.
 CLI::Option* AddTokenIds(CLI::App& app, const std::string& name, std::vector<int32_t>* ids, const std::string& help);
 
+// Adds a flag that takes whole numbers from `min` to `max`, separated by commas. `numbers` holds the default.
+CLI::Option* AddWholeNumbers(CLI::App& app, const std::string& name, std::vector<int>* numbers, const std::string& help,
+                             int min, int max);
+
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Each fails with INVALID_ARGUMENT that says what was expected.

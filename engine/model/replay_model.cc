@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/model/replay_model.h"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -9,7 +11,6 @@
 #include "absl/time/clock.h"
 #include "common/split_mix.h"
 #include "common/status_macros.h"
-#include "common/steady_time.h"
 #include "common/strings.h"
 #include "engine/formats/model_folder.h"
 #include "engine/model/config.h"
@@ -67,11 +68,12 @@ class ReplayModel final : public Model {
     BATON_ASSIGN_OR_RETURN(const RaggedBatch rows, LayOutRows(batch, config_, layout_, pool.pages_total()));
     if (!rows.hidden_rows.empty())
       return absl::UnimplementedError("the replay model has no hidden states, expected a request for logits");
+    const SteadyTime start = options_.now();
     BATON_ASSIGN_OR_RETURN(const std::vector<State> states, Compute(rows, pool));
-    const absl::Duration layer_time = StepTime(rows) / config_.layers;
-    const SteadyTime start = SteadyTime::Now();
+    Sample(batch, rows, states, output);  // before the layers, so that the step's end is the last layer's
+    const absl::Duration layer_time = absl::Seconds(options_.cost.Seconds(WorkOf(rows))) / config_.layers;
     for (int layer = 0; layer < config_.layers; ++layer) {
-      absl::SleepFor(start + (layer + 1) * layer_time - SteadyTime::Now());
+      options_.sleep_until(start + (layer + 1) * layer_time);
       for (const SequenceRows& sequence : rows.groups[layout_.place(layer).group].sequences) {
         for (int i = 0; i < sequence.rows; ++i) {
           std::memcpy(Place(pool, layer, sequence, sequence.start_position + i), &states[sequence.first_row + i].last,
@@ -81,22 +83,6 @@ class ReplayModel final : public Model {
       if (layer_done && !layer_done(layer))
         return absl::CancelledError(Concat("layer_done stopped the step at layer ", layer));
     }
-    output.width = config_.vocab_size;
-    output.rows = rows.outputs;
-    // The rows to sample from come last, and only they leave the output.
-    output.values.assign(size_t(rows.wanted()) * config_.vocab_size, 0);
-    for (int i = 0; i < rows.wanted(); ++i) {
-      const TokenId next = states[rows.wanted_rows[i]].Next(config_.vocab_size);
-      output.values[size_t(i) * config_.vocab_size + next] = kLogit;
-    }
-    output.sampled.assign(batch.size(), {});
-    const int copied = rows.wanted() - rows.sampled();
-    for (int i = 0; i < rows.sampled(); ++i) {
-      const SequenceInput& sequence = batch[rows.sampled_sequences[i]];
-      output.sampled[rows.sampled_sequences[i]] =
-          sampler_.Sample(output.row(copied + i), *sequence.sampling, *sequence.history);
-    }
-    output.values.resize(size_t(copied) * config_.vocab_size);
     return absl::OkStatus();
   }
 
@@ -142,9 +128,36 @@ class ReplayModel final : public Model {
     return states;
   }
 
-  absl::Duration StepTime(const RaggedBatch& rows) const {
-    const auto extra_tokens = static_cast<double>(rows.rows() - static_cast<int>(rows.sequences().size()));
-    return options_.step + absl::Seconds(extra_tokens / options_.prefill_tokens_per_second);
+  void Sample(std::span<const SequenceInput> batch, const RaggedBatch& rows, const std::vector<State>& states,
+              ForwardOutput& output) {
+    output.width = config_.vocab_size;
+    output.rows = rows.outputs;
+    // The rows to sample from come last, and only they leave the output.
+    output.values.assign(size_t(rows.wanted()) * config_.vocab_size, 0);
+    for (int i = 0; i < rows.wanted(); ++i) {
+      const TokenId next = states[rows.wanted_rows[i]].Next(config_.vocab_size);
+      output.values[size_t(i) * config_.vocab_size + next] = kLogit;
+    }
+    output.sampled.assign(batch.size(), {});
+    const int copied = rows.wanted() - rows.sampled();
+    for (int i = 0; i < rows.sampled(); ++i) {
+      const SequenceInput& sequence = batch[rows.sampled_sequences[i]];
+      output.sampled[rows.sampled_sequences[i]] =
+          sampler_.Sample(output.row(copied + i), *sequence.sampling, *sequence.history);
+    }
+    output.values.resize(size_t(copied) * config_.vocab_size);
+  }
+
+  static StepWork WorkOf(const RaggedBatch& rows) {
+    StepWork work;
+    for (const SequenceRows& sequence : rows.sequences()) {
+      if (sequence.rows == 1) {
+        work.AddDecode(sequence.start_position);
+      } else {
+        work.AddPrompt(sequence.start_position, sequence.rows);
+      }
+    }
+    return work;
   }
 
   const ModelConfig config_;
@@ -155,6 +168,13 @@ class ReplayModel final : public Model {
 };
 
 }  // namespace
+
+void SleepUntil(SteadyTime time) {
+  constexpr unsigned long kSlackNanos = 1000;  // NOLINT(google-runtime-int): the type of prctl's arguments
+  thread_local const bool set = prctl(PR_SET_TIMERSLACK, kSlackNanos, 0, 0, 0) == 0;
+  static_cast<void>(set);  // without, sleeps are only less precise
+  absl::SleepFor(time - SteadyTime::Now());
+}
 
 absl::StatusOr<std::unique_ptr<Model>> LoadReplayModel(const std::filesystem::path& path,
                                                        const ReplayOptions& options) {

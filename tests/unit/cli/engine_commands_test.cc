@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/formats/step_profile.h"
 #include "fake_router.h"
 #include "tests/files.h"
 #include "tests/status_matchers.h"
@@ -77,6 +78,32 @@ TEST(BenchEngineTest, SaysWhatIsWrong) {
   result = RunCli({"bench", "engine", "--model", "/nope"});
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, HasSubstr("/nope"));
+}
+
+TEST(BenchEngineTest, WritesAProfileOfEveryCombination) {
+  const testing::TempFolder folder;
+  const std::string file = (folder.path() / "profile.json").string();
+  const std::vector<std::string> grid = {"--profile",        file,    "--sequences",        "1,3",
+                                         "--profile-chunks", "16,40", "--profile-contexts", "20"};
+  CliResult result = BenchEngine(grid);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("errors of this fit"));
+  ASSERT_OK_AND_ASSIGN(const StepProfile profile, ReadStepProfile(file));
+  EXPECT_EQ(profile.model, "demo-chat");
+  EXPECT_EQ(profile.kv_token_bytes, 3072);
+  EXPECT_EQ(profile.max_context_tokens, 2048);
+  EXPECT_TRUE(profile.cost.known());
+  ASSERT_EQ(profile.steps.size(), 3 * 3 - 1);
+  for (const StepProfile::Step& step : profile.steps) {
+    EXPECT_EQ(step.context_tokens, 20);
+    EXPECT_GT(step.prompt_tokens + step.decode_rows, 0);
+  }
+  std::vector<std::string> too_long = grid;
+  too_long.back() = "2030";
+  result = BenchEngine(too_long);
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("the model has 2048 positions, the largest context and chunk need 2070"));
+  EXPECT_EQ(BenchEngine({"--profile-chunks", "16"}).code, 2) << "needs --profile";
 }
 
 // Of the beginning of the held-out text: enough to tell one type of weights from another.

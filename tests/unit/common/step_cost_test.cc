@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <random>
+#include <vector>
 
 namespace baton {
 namespace {
@@ -38,6 +39,29 @@ TEST(StepWorkTest, ATokenAttendsToItselfAndAllBefore) {
   EXPECT_EQ(work.attended, 11 + 12 + 13 + 5);
   EXPECT_EQ(work.prompt_tokens, 3);
   EXPECT_EQ(work.decode_rows, 1);
+}
+
+TEST(StepCostTest, AttentionOfDecodingSequencesCostsMore) {
+  const StepCost cost{.step = 0, .prompt_token = 0, .decode_row = 0, .attended = 1, .decode_attended = 10};
+  EXPECT_EQ(cost.Seconds(Mixed(/*rows=*/2, /*position=*/4, /*chunk=*/1, /*chunk_position=*/6)), 2 * 5 * 11 + 7);
+}
+
+TEST(FitStepCostTest, TellsTheTwoKindsOfAttentionApart) {
+  StepCost truth = kTruth;
+  truth.decode_attended = 1e-7;
+  std::vector<MeasuredStep> steps;
+  for (const int position : {64, 1024}) {
+    for (const int rows : {0, 1, 4, 16}) {
+      for (const int chunk : {8, 128, 512}) steps.push_back({Mixed(rows, position, chunk, position), 0});
+      if (rows > 0) steps.push_back({Decoding(rows, position), 0});
+    }
+  }
+  for (MeasuredStep& step : steps) step.seconds = truth.Seconds(step.work);
+  const StepCost fit = FitStepCost(steps);
+  EXPECT_NEAR(fit.decode_attended, truth.decode_attended, 1e-9);
+  EXPECT_NEAR(fit.attended, truth.attended, 1e-10);
+  ExpectNear(fit, truth, 0.001);
+  EXPECT_EQ(FitStepCost(steps, StepFigures::kAllButDecodeAttended).decode_attended, 0);
 }
 
 TEST(StepCostTest, AChunkFillsTheTimeThatIsLeft) {

@@ -21,7 +21,7 @@ namespace {
 using testing::Fails;
 using testing::PagedSequence;
 
-constexpr ReplayOptions kAtOnce{.step = absl::ZeroDuration(), .prefill_tokens_per_second = 1e12};
+const ReplayOptions kAtOnce{.cost = {}};
 const std::vector<TokenId> kPrompt = {5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24};
 
 class ReplayModelTest : public ::testing::Test {
@@ -135,15 +135,47 @@ TEST_F(ReplayModelTest, EveryPageCountsInEveryLayer) {
   }
 }
 
+TEST_F(ReplayModelTest, AStepOfSeveralSequencesTakesTheTimeOfItsWork) {
+  const StepCost cost{.step = 4e-3, .prompt_token = 3e-4, .decode_row = 2e-4, .attended = 1e-5, .decode_attended = 3e-5};
+  const SteadyTime start = SteadyTime() + absl::Seconds(7);
+  std::vector<SteadyTime> slept_until;
+  ReplayOptions options{.cost = cost};
+  options.now = [&] { return start; };
+  options.sleep_until = [&](SteadyTime time) { slept_until.push_back(time); };
+  ASSERT_OK_AND_ASSIGN(model_, LoadReplayModel(testing::TinyModel("llama_gqa"), options));
+  const auto pool = testing::MakePool(*model_, 32);
+  PagedSequence decoding(*pool, kPrompt, 40);
+  Generate(*pool, decoding, 1, 100);
+  PagedSequence later_chunk(*pool, kPrompt, 40);
+  const SequenceInput first_chunk = later_chunk.Next(8, Want::kNothing);
+  ASSERT_OK(model_->Forward({&first_chunk, 1}, *pool, nullptr, output_));
+  later_chunk.computed = 8;
+  const PagedSequence new_prompt(*pool, {4, 5, 6, 7, 8}, 40);
+
+  slept_until.clear();
+  ASSERT_OK(model_->Forward(
+      {{decoding.Next(1, Want::kLastLogits), later_chunk.Next(3, Want::kNothing), new_prompt.Next(5, Want::kNothing)}},
+      *pool, nullptr, output_));
+  StepWork work;
+  work.AddDecode(/*position=*/20);
+  work.AddPrompt(/*position=*/8, /*tokens=*/3);
+  work.AddPrompt(/*position=*/0, /*tokens=*/5);
+  const int layers = model_->config().layers;
+  ASSERT_EQ(slept_until.size(), layers);
+  for (int layer = 0; layer < layers; ++layer) {
+    EXPECT_NEAR(absl::ToDoubleSeconds(slept_until[layer] - start), cost.Seconds(work) * (layer + 1) / layers, 1e-8);
+  }
+}
+
 TEST_F(ReplayModelTest, TakesItsTimeAndEndsWhenNobodyWaits) {
-  ASSERT_OK_AND_ASSIGN(model_, LoadReplayModel(testing::TinyModel("llama_gqa"),
-                                               {.step = absl::Milliseconds(20), .prefill_tokens_per_second = 1000}));
+  ASSERT_OK_AND_ASSIGN(
+      model_, LoadReplayModel(testing::TinyModel("llama_gqa"), {.cost = {.step = 0.02, .prompt_token = 1e-3}}));
   const auto pool = testing::MakePool(*model_, 32);
   PagedSequence sequence(*pool, kPrompt, 40);
   const SequenceInput input = sequence.Next(100, Want::kLastLogits);
   const SteadyTime start = SteadyTime::Now();
   ASSERT_OK(model_->Forward({&input, 1}, *pool, nullptr, output_));
-  EXPECT_GE(SteadyTime::Now() - start, absl::Milliseconds(39)) << "20 ms and 19 tokens more";
+  EXPECT_GE(SteadyTime::Now() - start, absl::Milliseconds(39)) << "20 ms and 20 tokens";
   const auto never = [](int /*layer*/) { return false; };
   EXPECT_TRUE(Fails(model_->Forward({&input, 1}, *pool, never, output_), absl::StatusCode::kCancelled, ""));
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/formats/step_profile.h"
 #include "tests/status_matchers.h"
 #include "tests/temp_folder.h"
 #include "tests/tiny_models.h"
@@ -51,6 +52,35 @@ TEST(WorkerHostTest, APortInUseIsSaidBeforeTheModelIsRead) {
   EXPECT_TRUE(Fails(Start(options), absl::StatusCode::kUnavailable, "listen: cannot listen on " + options.listen));
   options.metrics_listen = std::exchange(options.listen, "127.0.0.1:0");
   EXPECT_TRUE(Fails(Start(options), absl::StatusCode::kUnavailable, "metrics-listen: cannot listen on"));
+}
+
+TEST(WorkerHostTest, AReplayTakesItsTimesFromAProfile) {
+  WorkerOptions options = Options(DemoModel("demo-draft").string());
+  options.device = "replay";
+  ASSERT_OK_AND_ASSIGN(const ReplayOptions constant, options.ForReplay());
+  EXPECT_DOUBLE_EQ(constant.cost.step, 0.01);
+  EXPECT_DOUBLE_EQ(constant.cost.prompt_token, 1e-4);
+  const TempFolder folder;
+  options.replay_profile = (folder.path() / "profile.json").string();
+  const StepProfile profile{.model = "m",
+                            .numerics_id = "id",
+                            .threads = 1,
+                            .layers = 1,
+                            .page_tokens = 16,
+                            .kv_token_bytes = 1,
+                            .max_context_tokens = 1,
+                            .cost = {.step = 1e-3, .prompt_token = 2e-5, .decode_row = 3e-5, .attended = 4e-9},
+                            .steps = {}};
+  ASSERT_OK(WriteStepProfile(profile, options.replay_profile));
+  EXPECT_OK(Start(options));
+  ASSERT_OK_AND_ASSIGN(const ReplayOptions measured, options.ForReplay());
+  EXPECT_DOUBLE_EQ(measured.cost.decode_row, 3e-5);
+  EXPECT_DOUBLE_EQ(measured.cost.attended, 4e-9);
+  folder.Write("profile.json", R"({"format": "baton step profile", "version": 9})");
+  EXPECT_TRUE(Fails(Start(options), testing::kInvalid, "replay-profile: " + options.replay_profile + ": version"));
+  options.device = "cpu";
+  EXPECT_TRUE(Fails(options.Finalize("both", /*needs_secret=*/false), testing::kInvalid,
+                    "replay-profile is set and device is cpu, expected the device replay"));
 }
 
 }  // namespace

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// A simulated router: what it knows of the workers is as old as their reports, as with router/worker_table.h.
+// ChoosePair decides on each request, over the pairs that PairSet holds from the start. All pairs count as proven, and
+// all paths as measured. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cli/plan/simulated_worker.h"
+#include "router/placement.h"
+
+namespace baton::plan {
+
+enum class WorkerRole : uint8_t { kPrefill, kDecode, kBoth };
+
+struct WorkerSpec {
+  WorkerRole role = WorkerRole::kPrefill;
+  WorkerKind kind;
+};
+
+struct PairChoice {
+  size_t prefill = 0;  // the same worker as `decode`: the prompt is computed where it is decoded
+  size_t decode = 0;
+};
+
+class SimulatedRouter {
+ public:
+  struct Options {
+    router::PlacementRules rules = {};
+    double path_bytes_per_second = 0;
+  };
+
+  SimulatedRouter(std::span<const WorkerSpec> workers, const Options& options);
+
+  void OnReport(double now, size_t worker, const WorkerReport& report);
+  // Returns nullopt if no pair could ever serve the request.
+  std::optional<PairChoice> Place(double now, const router::PlacementNeed& need);
+
+  // The index in pairs() that ChoosePair chooses of all pairs; for tests.
+  std::optional<size_t> ChooseOfAll(const router::PlacementNeed& need, uint64_t turn) const;
+  // The same, found faster.
+  std::optional<size_t> Choose(const router::PlacementNeed& need, uint64_t turn);
+  std::span<const PairChoice> pairs() const { return pairs_; }
+
+ private:
+  struct Sent {  // work that may not be in a report yet
+    double at = 0;
+    uint32_t tokens = 0;
+    uint32_t pages = 0;
+    uint32_t context = 0;
+  };
+  struct Worker {
+    WorkerReport report;
+    std::vector<Sent> sent;
+    router::WorkerView view;
+  };
+
+  router::PairView ViewOf(size_t pair) const;
+  bool all_measured() const { return unmeasured_ == 0; }
+  void UpdateView(size_t worker);
+  void Send(size_t worker, const Sent& sent);
+  bool IsMeasured(size_t worker) const;
+
+  const Options options_;
+  std::vector<WorkerSpec> specs_;
+  std::vector<Worker> workers_;
+  std::vector<PairChoice> pairs_;                     // in the order of PairSet
+  std::vector<std::vector<size_t>> pairs_of_decode_;  // pairs of two workers, by decode worker
+  std::vector<size_t> local_pairs_;
+  size_t unmeasured_ = 0;  // workers that have not measured a speed that placement asks for
+  uint64_t turn_ = 0;
+  std::vector<double> seconds_;  // by prefill worker; scratch of Choose
+};
+
+}  // namespace baton::plan
