@@ -89,6 +89,18 @@ double PromptShare(const WorkerView& worker);
 // A grant of the decode worker covers the prompt and one page to grow into.
 uint32_t PagesToStart(const WorkerView& decode, uint32_t prompt_tokens);
 
+// The tokens of prompts that wait at a worker, as time passes: those of interactive requests are computed first.
+struct WaitingPrompts {
+  double interactive = 0;
+  double batch = 0;
+
+  void Compute(double tokens) {
+    const double of_interactive = interactive < tokens ? interactive : tokens;
+    interactive -= of_interactive;
+    batch -= batch < tokens - of_interactive ? batch : tokens - of_interactive;
+  }
+};
+
 // Odds are in [0, 1], times in seconds.
 struct Forecast {
   double first_token = 0;     // time until the sequence decodes

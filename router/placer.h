@@ -48,9 +48,9 @@ struct PlacementQuery {
   std::string tenant;
   bool is_batch = false;
   WhenLate when_late = WhenLate::kRefuse;
-  bool has_begun = false;  // the client has tokens: the request is never late
-  bool explain = false;    // fill in Placement::estimates
-  std::optional<Pin> pin = {};   // the only workers that may serve the request
+  bool has_begun = false;       // the client has tokens: the request is never late
+  bool explain = false;         // fill in Placement::estimates
+  std::optional<Pin> pin = {};  // the only workers that may serve the request
 };
 
 struct PlacementResult {

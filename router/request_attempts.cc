@@ -227,7 +227,8 @@ void RequestMachine::WaitToPlace() {
 void RequestMachine::RefuseOverloaded(absl::Duration estimate) {
   const absl::Duration retry_after = std::max(retry_after_, estimate);
   Fail(last_end_.cause,
-       RefusalForLoad(absl::StrCat(spec_.pin ? "the pinned pair" : "every worker", " of model ", spec_.model, " is full (", last_end_.detail, ")"),
+       RefusalForLoad(absl::StrCat(spec_.pin ? "the pinned pair" : "every worker", " of model ", spec_.model,
+                                   " is full (", last_end_.detail, ")"),
                       retry_after),
        retry_after);
 }

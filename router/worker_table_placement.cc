@@ -75,22 +75,20 @@ WorkerView WorkerTable::View(SteadyTime now, const Worker& worker, const Placeme
 }
 
 void WorkerTable::AddSince(SteadyTime now, const Worker& worker, WorkerView& view) {
-  double batch = static_cast<double>(std::min(view.waiting_batch_tokens, view.waiting_tokens));
-  double interactive = static_cast<double>(view.waiting_tokens) - batch;
+  WaitingPrompts waiting;
+  waiting.batch = static_cast<double>(std::min(view.waiting_batch_tokens, view.waiting_tokens));
+  waiting.interactive = static_cast<double>(view.waiting_tokens) - waiting.batch;
   const double speed = view.prefill_tokens_per_second * PromptShare(view);
   SteadyTime time = worker.load_as_of;
-  // The worker computes as long as prompts wait, those of interactive requests first.
+  // The worker computes as long as prompts wait.
   const auto compute_until = [&](SteadyTime end) {
     if (end <= time) return;
-    double computed = speed * absl::ToDoubleSeconds(end - time);
+    waiting.Compute(speed * absl::ToDoubleSeconds(end - time));
     time = end;
-    const double of_interactive = std::min(interactive, computed);
-    interactive -= of_interactive;
-    batch -= std::min(batch, computed - of_interactive);
   };
   for (const SentWork& sent : worker.sent) {
     compute_until(sent.at);
-    (sent.is_batch ? batch : interactive) += sent.tokens;
+    (sent.is_batch ? waiting.batch : waiting.interactive) += sent.tokens;
     view.running_tokens += sent.context;
     view.pages_free -= std::min<uint64_t>(view.pages_free, sent.pages);
     if (sent.tpot_slo > 0) {
@@ -99,8 +97,8 @@ void WorkerTable::AddSince(SteadyTime now, const Worker& worker, WorkerView& vie
     }
   }
   compute_until(now);
-  view.waiting_batch_tokens = static_cast<uint64_t>(batch);
-  view.waiting_tokens = static_cast<uint64_t>(interactive + batch);
+  view.waiting_batch_tokens = static_cast<uint64_t>(waiting.batch);
+  view.waiting_tokens = static_cast<uint64_t>(waiting.interactive + waiting.batch);
 }
 
 void WorkerTable::SplitByTenant(const Worker& worker, const std::string& tenant, WorkerView& view) {

@@ -27,6 +27,19 @@ struct PairChoice {
   size_t decode = 0;
 };
 
+// The answer to a request for a place: a pair, or why there is none.
+struct PlaceAnswer {
+  enum class Kind : uint8_t {
+    kPlaced,
+    kNever,   // no pair could ever serve the request
+    kLate,    // refused
+    kNoRoom,  // ask again
+  };
+  Kind kind = Kind::kNever;
+  PairChoice pair = {};
+  bool is_batch = false;  // as served
+};
+
 class SimulatedRouter {
  public:
   struct Options {
@@ -36,14 +49,15 @@ class SimulatedRouter {
 
   SimulatedRouter(std::span<const WorkerSpec> workers, const Options& options);
 
-  void OnReport(double now, size_t worker, const WorkerReport& report);
-  // Returns nullopt if no pair could ever serve the request.
-  std::optional<PairChoice> Place(double now, const router::PlacementNeed& need);
+  // `as_of`: the time of the report's figures.
+  void OnReport(double as_of, size_t worker, const WorkerReport& report);
+  // A request that `has_begun` to answer is never late.
+  PlaceAnswer Place(double now, router::PlacementNeed need, bool has_begun = false);
 
   // The index in pairs() that ChoosePair chooses of all pairs; for tests.
-  std::optional<size_t> ChooseOfAll(const router::PlacementNeed& need, uint64_t turn) const;
+  std::optional<size_t> ChooseOfAll(double now, const router::PlacementNeed& need, uint64_t turn) const;
   // The same, found faster.
-  std::optional<size_t> Choose(const router::PlacementNeed& need, uint64_t turn);
+  std::optional<size_t> Choose(double now, const router::PlacementNeed& need, uint64_t turn);
   std::span<const PairChoice> pairs() const { return pairs_; }
 
  private:
@@ -52,14 +66,18 @@ class SimulatedRouter {
     uint32_t tokens = 0;
     uint32_t pages = 0;
     uint32_t context = 0;
+    bool is_batch = false;
+    double tpot_slo = 0;
   };
   struct Worker {
     WorkerReport report;
-    std::vector<Sent> sent;
-    router::WorkerView view;
+    double as_of = 0;
+    std::vector<Sent> sent;   // in order of time
+    router::WorkerView view;  // but for what waits
   };
 
-  router::PairView ViewOf(size_t pair) const;
+  router::WorkerView ViewOfWorker(double now, size_t worker) const;
+  router::PairView ViewOf(double now, size_t pair) const;
   bool all_measured() const { return unmeasured_ == 0; }
   void UpdateView(size_t worker);
   void Send(size_t worker, const Sent& sent);

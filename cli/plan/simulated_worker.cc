@@ -173,6 +173,7 @@ std::optional<double> SimulatedWorker::StartStep(WorkerEffects& effects) {
     Publish();
     return std::nullopt;
   }
+  Publish();
   return kind_.cost.Seconds(step_work_);
 }
 
@@ -228,7 +229,14 @@ void SimulatedWorker::Count(const Job& job, int sign) {
                      job.phase == Phase::kReclaiming;
   (waits ? load_.waiting_requests : load_.running_sequences) += static_cast<uint32_t>(sign);
   const auto add = [sign](uint64_t& sum, int tokens) { sum += static_cast<uint64_t>(int64_t{sign} * tokens); };
-  if (job.has_prompt()) add(load_.waiting_tokens, std::max(job.pending(), 1));
+  if (job.has_prompt()) {
+    add(load_.waiting_tokens, std::max(job.pending(), 1));
+    if (job.attempt.is_batch) add(load_.waiting_batch_tokens, std::max(job.pending(), 1));
+  }
+  if (job.attempt.tpot_slo > absl::ZeroDuration()) {
+    load_.tpot_objectives += static_cast<uint32_t>(sign);
+    load_.tpot_slo_seconds = absl::ToDoubleSeconds(job.attempt.tpot_slo);
+  }
   if (job.phase == Phase::kDecoding) add(load_.running_tokens, job.kv_tokens);
 }
 
@@ -236,6 +244,7 @@ void SimulatedWorker::Publish() {
   published_ = load_;
   published_.prefill_tokens_per_second = prefill_speed_.tokens_per_second();
   published_.step_seconds = step_seconds_;
+  published_.sequence_seconds = sequence_seconds_;
 }
 
 WorkerReport SimulatedWorker::Report() const {

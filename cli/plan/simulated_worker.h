@@ -54,6 +54,7 @@ struct Attempt {
   int context_tokens = 0;  // prompt and output so far
   int output_tokens = 0;   // left to generate
   absl::Duration tpot_slo = {};
+  bool is_batch = false;
 };
 
 // A token that a step has sampled.
@@ -86,6 +87,10 @@ struct WorkerReport {
   uint64_t pages_used = 0;
   double prefill_tokens_per_second = 0;
   double step_seconds = 0;
+  double sequence_seconds = 0;
+  uint64_t waiting_batch_tokens = 0;
+  uint32_t tpot_objectives = 0;
+  double tpot_slo_seconds = 0;  // of all attempts alike
 };
 
 class SimulatedWorker {
@@ -104,6 +109,9 @@ class SimulatedWorker {
   void OnReceived(RequestIndex request);
   // Ends an attempt here: the sequence was handed over, or the other worker had no use for it.
   void Release(RequestIndex request, WorkerEffects& effects);
+
+  // A sequence has decoded here for this long.
+  void NoteSequence(double seconds) { UpdateMean(sequence_seconds_, seconds); }
 
   bool busy() const { return !step_.empty(); }
   // Plans the next step. Returns the step's seconds, or nullopt if there is nothing to compute. The worker is not busy.
@@ -174,6 +182,7 @@ class SimulatedWorker {
   WorkerReport published_;  // the load after the latest step
   MeanSpeed prefill_speed_;
   std::atomic<double> step_seconds_ = 0;
+  std::atomic<double> sequence_seconds_ = 0;
 };
 
 }  // namespace baton::plan

@@ -12,6 +12,9 @@
 namespace baton::plan {
 namespace {
 
+// As in router/request_attempts.cc.
+constexpr double kRoomPollSeconds = 0.05;
+
 enum class EventKind : uint8_t {
   kArrival,     // of `request` at the router
   kPlaceAgain,  // the router heard that the attempt was preempted
@@ -78,6 +81,7 @@ class Simulation {
   struct Life {
     PairChoice pair;
     double kv_landed = 0;  // when the KV computed so far has arrived
+    bool is_batch = false;
   };
 
   void Add(double at, const Event& event) {
@@ -88,15 +92,22 @@ class Simulation {
     Add(now_ + messages * options_.message_seconds, {kind, static_cast<uint32_t>(worker), request});
   }
 
+  // As in router/request_run.cc.
+  double PatienceOf(RequestIndex request) const {
+    if (lives_[request].is_batch) return 60;
+    return options_.ttft_slo > 0 ? options_.ttft_slo : 1;
+  }
+
   Attempt AttemptOf(RequestIndex request) const {
     const SimulatedRequest& asked = requests_[request];
     const RequestResult& so_far = result_.requests[request];
     return {.request = request,
-            .age = {absl::UnixEpoch() + absl::Seconds(asked.arrival),
+            .age = {absl::UnixEpoch() + absl::Seconds(asked.arrival + PatienceOf(request)),
                     {{0, request}, static_cast<uint32_t>(so_far.attempts)}},
             .context_tokens = asked.prompt_tokens + so_far.tokens,
             .output_tokens = asked.output_tokens - so_far.tokens,
-            .tpot_slo = absl::Seconds(options_.tpot_slo)};
+            .tpot_slo = absl::Seconds(options_.tpot_slo),
+            .is_batch = lives_[request].is_batch};
   }
 
   void Handle(const Event& event) {
@@ -107,11 +118,14 @@ class Simulation {
         }
         return Place(event.request);
       case EventKind::kPlaceAgain: return Place(event.request);
-      case EventKind::kReport:
-        router_.OnReport(now_, event.worker, workers_[event.worker].worker->Report());
-        return events_.Add(now_ + options_.report_interval_seconds, event);
+      case EventKind::kReport: Report(event.worker); return events_.Add(now_ + options_.report_interval_seconds, event);
       default: return HandleAt(event);
     }
+  }
+
+  void Report(uint32_t index) {
+    const Worker& worker = workers_[index];
+    router_.OnReport(worker.worker->busy() ? worker.step_start : now_, index, worker.worker->Report());
   }
 
   // Handles what happens at a worker.
@@ -151,19 +165,23 @@ class Simulation {
   void Place(RequestIndex request) {
     const SimulatedRequest& asked = requests_[request];
     RequestResult& result = result_.requests[request];
-    const double waited = now_ - asked.arrival;
-    const router::PlacementNeed need{
-        .prompt_tokens = static_cast<uint32_t>(asked.prompt_tokens + result.tokens),
-        .total_tokens = static_cast<uint32_t>(asked.prompt_tokens + asked.output_tokens),
-        .ttft_slo = options_.ttft_slo > 0 && result.tokens == 0 ? std::max(options_.ttft_slo - waited, 1e-3) : 0,
-        .tpot_slo = options_.tpot_slo};
-    const std::optional<PairChoice> pair = router_.Place(now_, need);
-    if (!pair) {
+    const router::PlacementNeed need{.prompt_tokens = static_cast<uint32_t>(asked.prompt_tokens + result.tokens),
+                                     .total_tokens = static_cast<uint32_t>(asked.prompt_tokens + asked.output_tokens),
+                                     .waited = now_ - asked.arrival,
+                                     .ttft_slo = result.tokens == 0 ? options_.ttft_slo : 0,
+                                     .tpot_slo = options_.tpot_slo};
+    const PlaceAnswer answer = router_.Place(now_, need, /*has_begun=*/result.tokens > 0);
+    const bool may_wait = answer.is_batch || options_.ttft_slo > 0;
+    if (answer.kind == PlaceAnswer::Kind::kNoRoom && may_wait) {
+      return Add(now_ + kRoomPollSeconds, {EventKind::kPlaceAgain, 0, request});
+    }
+    if (answer.kind != PlaceAnswer::Kind::kPlaced) {
       result.refused = true;
       return End(request);
     }
+    const PairChoice* const pair = &answer.pair;
     ++result.attempts;
-    lives_[request] = {.pair = *pair, .kv_landed = now_};
+    lives_[request] = {.pair = *pair, .kv_landed = now_, .is_batch = answer.is_batch};
     if (pair->prefill == pair->decode) return Send(EventKind::kSubmit, pair->decode, request);
     // The prefill worker is asked once the decode worker has answered the router.
     Send(EventKind::kAwait, pair->decode, request);
@@ -206,6 +224,7 @@ class Simulation {
     if (sampled.last) {
       result.last_token = at_client;
       result.complete = true;
+      if (result.tokens > 1) workers_[index].worker->NoteSequence(result.last_token - result.first_token);
       if (hands_over) Send(EventKind::kReleased, life.pair.decode, sampled.request);
       return End(sampled.request);
     }

@@ -7,7 +7,7 @@
 // A handoff sends the KV of each chunk while later layers compute. A worker sends, and receives, at the speed of the
 // network in total.
 //
-// Left out are prefix caches, refusals of a full queue, failures, migration, and the CPU time of Baton itself but
+// Left out are prefix caches, refusals by workers, failures, migration, and the CPU time of Baton itself but
 // for a constant time per message. A preempted sequence computes its prompt and its output again.
 #pragma once
 
@@ -31,7 +31,7 @@ struct SimulationOptions {
   router::PlacementRules placement = {};
   double network_bytes_per_second = 0;  // of each worker, in each direction
   double message_seconds = 2e-4;        // from one process to the next
-  double report_interval_seconds = 0.5;
+  double report_interval_seconds = 0.1;
   // Objectives that the router knows, in seconds; 0: none.
   double ttft_slo = 0;
   double tpot_slo = 0;
@@ -43,7 +43,7 @@ struct SimulationOptions {
 
 // The outcome of a request. Times are those of the client, in seconds from the request's arrival.
 struct RequestResult {
-  bool refused = false;  // no worker could ever serve the request
+  bool refused = false;  // late, or no worker could ever serve the request
   bool complete = false;
   double first_token = 0;
   double last_token = 0;

@@ -37,8 +37,8 @@ TEST(SimulatedRouterTest, FindsThePairThatChoosePairChoosesOfAll) {
                                .total_tokens = prompt + static_cast<uint32_t>(random() % 100),
                                .ttft_slo = random() % 2 == 0 ? 0.0 : 0.5,
                                .tpot_slo = random() % 2 == 0 ? 0.0 : 0.015};
-      const std::optional<size_t> chosen = router.Choose(need, turn);
-      EXPECT_EQ(chosen, router.ChooseOfAll(need, turn));
+      const std::optional<size_t> chosen = router.Choose(0.03, need, turn);
+      EXPECT_EQ(chosen, router.ChooseOfAll(0.03, need, turn));
       if (!chosen) ++without_pair;
     }
   }
@@ -50,7 +50,7 @@ TEST(SimulatedRouterTest, WorkersWithoutAMeasurementAreChosenAsByChoosePair) {
   SimulatedRouter router(Workers(4, 4, 0), {.rules = {}, .path_bytes_per_second = 1e9});
   for (size_t worker = 0; worker < 8; worker += 2) router.OnReport(0, worker, RandomReport(random));
   const PlacementNeed need{.prompt_tokens = 500, .total_tokens = 600};
-  for (uint64_t turn = 0; turn < 5; ++turn) EXPECT_EQ(router.Choose(need, turn), router.ChooseOfAll(need, turn));
+  for (uint64_t turn = 0; turn < 5; ++turn) EXPECT_EQ(router.Choose(0.03, need, turn), router.ChooseOfAll(0.03, need, turn));
 }
 
 TEST(SimulatedRouterTest, WorkThatIsNotInAReportYetCounts) {
@@ -59,11 +59,24 @@ TEST(SimulatedRouterTest, WorkThatIsNotInAReportYetCounts) {
     router.OnReport(0, worker, {.prefill_tokens_per_second = 1e4, .step_seconds = 0.01});
   }
   const PlacementNeed need{.prompt_tokens = 500, .total_tokens = 600};
-  const std::optional<PairChoice> first = router.Place(0.0, need);
-  const std::optional<PairChoice> second = router.Place(0.01, need);
-  ASSERT_TRUE(first && second);
-  EXPECT_NE(first->prefill, second->prefill);
-  EXPECT_NE(first->decode, second->decode);
+  const PlaceAnswer first = router.Place(0.0, need);
+  const PlaceAnswer second = router.Place(0.01, need);
+  ASSERT_EQ(first.kind, PlaceAnswer::Kind::kPlaced);
+  ASSERT_EQ(second.kind, PlaceAnswer::Kind::kPlaced);
+  EXPECT_NE(first.pair.prefill, second.pair.prefill);
+  EXPECT_NE(first.pair.decode, second.pair.decode);
+}
+
+TEST(SimulatedRouterTest, RefusesALateRequestAsARouterDoes) {
+  SimulatedRouter router(Workers(1, 1, 0), {.rules = {}, .path_bytes_per_second = 1e9});
+  for (size_t worker = 0; worker < 2; ++worker) {
+    router.OnReport(0, worker, {.waiting_tokens = 10000, .prefill_tokens_per_second = 1e4, .step_seconds = 0.01});
+  }
+  const PlacementNeed need{.prompt_tokens = 500, .total_tokens = 600, .ttft_slo = 0.5};
+  EXPECT_EQ(router.Place(0, need).kind, PlaceAnswer::Kind::kLate);
+  EXPECT_EQ(router.Place(0, need, /*has_begun=*/true).kind, PlaceAnswer::Kind::kPlaced);
+  router.OnReport(2, 0, {.waiting_tokens = 0, .prefill_tokens_per_second = 1e4, .step_seconds = 0.01});
+  EXPECT_EQ(router.Place(2, need).kind, PlaceAnswer::Kind::kPlaced);
 }
 
 TEST(SimulatedRouterTest, HoldsAsManyPairsAsARealRouter) {
