@@ -28,14 +28,14 @@ struct WorkerView {
   uint64_t waiting_tokens = 0;        // reported, and sent but not yet in a report
   uint64_t waiting_batch_tokens = 0;  // those of waiting_tokens with priority batch
   uint32_t waiting_requests = 0;
-  uint64_t tenant_tokens = 0;            // of waiting interactive prompts, those of the request's tenant
-  std::vector<uint64_t> other_tenants;   // the same of each other tenant that is known; empty: one tenant waits
-  double prefill_tokens_per_second = 0;  // 0: not measured yet
-  double step_seconds = 0;               // 0: not measured yet
-  double sequence_seconds = 0;           // mean time that a sequence decodes; 0: not measured yet
-  uint32_t running_sequences = 0;        // and sequences that will run there when they have their KV
-  uint32_t objectives = 0;               // of running_sequences, those with an objective for the time per token
-  double tpot_slo = 0;                   // the least of these objectives; 0: none
+  uint64_t tenant_tokens = 0;                // of waiting interactive prompts, those of the request's tenant
+  std::vector<uint64_t> other_tenants = {};  // the same of each other tenant that is known; empty: one tenant waits
+  double prefill_tokens_per_second = 0;      // 0: not measured yet
+  double step_seconds = 0;                   // 0: not measured yet
+  double sequence_seconds = 0;               // mean time that a sequence decodes; 0: not measured yet
+  uint32_t running_sequences = 0;            // and sequences that will run there when they have their KV
+  uint32_t objectives = 0;                   // of running_sequences, those with an objective for the time per token
+  double tpot_slo = 0;                       // the least of these objectives; 0: none
   uint32_t max_sequences = 0;
   uint64_t pages_total = 0;
   uint64_t pages_free = 0;  // cached pages included
@@ -44,7 +44,7 @@ struct WorkerView {
   uint32_t max_context_tokens = 0;
   uint32_t cached_tokens = 0;   // of the prompt in question, as far as is known
   uint64_t running_tokens = 0;  // context of the running sequences
-  StepCost cost;
+  StepCost cost = {};
 };
 
 // The figures of recent handoffs between two workers.

@@ -45,7 +45,7 @@ struct PlacementQuery {
   absl::Duration time_left = absl::InfiniteDuration();  // until the deadline
   absl::Duration ttft_slo = {};                         // 0: none, or the first token is out
   absl::Duration tpot_slo = {};                         // 0: none
-  std::string tenant;
+  std::string tenant = {};
   bool is_batch = false;
   WhenLate when_late = WhenLate::kRefuse;
   bool has_begun = false;       // the client has tokens: the request is never late

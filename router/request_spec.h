@@ -40,7 +40,7 @@ struct RequestSpec {
   bool skip_special_tokens = true;
   std::string cache_salt;  // only requests of one salt and tenant share KV pages
   Objectives objectives = {};
-  std::string tenant;
+  std::string tenant = {};
   bool is_batch = false;  // priority batch
   WhenLate when_late = WhenLate::kRefuse;
   std::optional<Pin> pin = {};

@@ -61,7 +61,7 @@ struct Candidate {
 
 // The times that a plan needs.
 struct StepTimes {
-  StepCost cost;
+  StepCost cost = {};
   // Steps in a row in which the objectives left no time for a prompt that waited.
   int steps_without_prompt = 0;
   // Prompt tokens that each tenant has got. A tenant without an entry has got none.
