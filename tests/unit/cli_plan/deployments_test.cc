@@ -94,7 +94,9 @@ TEST(DeploymentsOfTest, NamesEveryDeploymentThatServes) {
 TEST(MakePlanTest, FindsTheCheapestDeploymentForARate) {
   PlanQuery query = Query();
   query.prefill_cost = 3;
-  query.rate = 1.5 * Goodput(WithObjectives(Workers(0, 0, 1)), SmallLoad(), 0.9);
+  const double of_one = Goodput(WithObjectives(Workers(0, 0, 1)), SmallLoad(), 0.9);
+  ASSERT_GT(of_one, 0);
+  query.rate = 1.5 * of_one;
   query.stop_at_cheapest = true;
   ASSERT_OK_AND_ASSIGN(const std::vector<PlanRow> rows, MakePlan(query, [] { return false; }));
   const auto cheapest = std::ranges::find(rows, true, &PlanRow::is_cheapest);
