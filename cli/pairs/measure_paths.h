@@ -41,12 +41,18 @@ struct MeasuredPath {
   bool waited_for_compute = false;  // the path may be faster than bytes_per_second
 };
 
+// A path is slow if it has less than this share of the median of the others.
+inline constexpr double kSlowShare = 1.0 / 3;
+// Returns the upper median; 0 without values.
+double MedianOf(std::vector<double> values);
+
 struct MeasuredPaths {
   std::vector<MeasuredPath> paths = {};
   size_t possible = 0;  // pairs with a path between two processes
 };
 
-// Measures the ready pairs, one after the other. A pair that the time did not suffice for has a failure.
+// Measures the ready pairs, one after the other, and slow paths again: a busy machine makes any path slow for a moment.
+// A pair that the time did not suffice for has a failure.
 MeasuredPaths MeasurePaths(Client& client, const v1::GetStatusResponse& status, const v1::ListModelsResponse& models,
                            const MeasureOptions& options, Interrupt& interrupt);
 

@@ -16,8 +16,6 @@ namespace {
 
 using Kind = Finding::Kind;
 
-constexpr double kSlowShare = 1.0 / 3;  // of the median of the other paths
-
 struct Path {
   WorkerPair pair;
   std::string transport;
@@ -44,11 +42,6 @@ std::vector<Path> PathsOf(const v1::GetStatusResponse& status, const MeasuredPat
     paths.push_back(std::move(path));
   }
   return paths;
-}
-
-double Median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 void AddTransports(const v1::GetStatusResponse& status, const std::vector<Path>& paths,
@@ -83,7 +76,7 @@ void AddSpeeds(const std::vector<Path>& paths, std::vector<Finding>& findings) {
     if (path.bytes_per_second <= 0 || path.at_least) continue;
     std::vector<double> others = speeds;
     others.erase(std::ranges::find(others, path.bytes_per_second));
-    const double median = Median(std::move(others));
+    const double median = MedianOf(std::move(others));
     if (path.bytes_per_second >= kSlowShare * median) continue;
     findings.push_back({Kind::kWarning,
                         absl::StrFormat("the path %s has %.0f MB/s, the median of the others %.0f MB/s",

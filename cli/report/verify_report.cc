@@ -84,6 +84,7 @@ std::string GroupText(const VerifiedGroup& verified) {
     absl::StrAppend(&text, "first failure: ", NameOf(failure->check), ", prompt ", failure->prompt, ", on ",
                     failure->path, ": ", failure->reason, "\n");
   }
+  if (verified.first_difference || verified.first_failure) absl::StrAppend(&text, "\n");
   return text;
 }
 
@@ -177,7 +178,7 @@ Json GroupJson(const VerifiedGroup& verified) {
 
 std::string ToText(const VerifyResult& result, bool strict) {
   std::string text;
-  for (const VerifiedGroup& group : result.groups) absl::StrAppend(&text, GroupText(group), "\n");
+  for (const VerifiedGroup& group : result.groups) absl::StrAppend(&text, GroupText(group));
   absl::StrAppend(&text, SeveralIds(result));
   const VerifyCounts sum = SumOf(result);
   const char* verdict = Passed(result, strict) ? "equal: " : "not proven equal: ";

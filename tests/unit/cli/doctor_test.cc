@@ -253,6 +253,25 @@ TEST(DoctorTest, TheCommandMeasuresEachReadyPath) {
   EXPECT_THAT(one.out, HasSubstr("1 of 2 paths were measured"));
 }
 
+// A busy machine makes any path slow for a moment.
+TEST(DoctorTest, APathThatIsSlowOnceIsMeasuredAgain) {
+  for (const bool always : {false, true}) {
+    FakeDeployment deployment;
+    for (const char* id : {"p0", "d0", "d1", "d2"}) deployment.AddWorker(id, id[0] == 'p' ? "prefill" : "decode");
+    int slow = 0;
+    deployment.spoil_finish = [&](const FakeRun& run, v1::Finish& finish) {
+      if (run.request.pin().decode_worker() != "d1" || (!always && slow++ >= 3)) return;
+      finish.mutable_timings()->set_transfer_seconds(1);
+      finish.mutable_timings()->set_transfer_exposed_seconds(1);
+    };
+    const CliResult run = deployment.Run({"doctor"});
+    EXPECT_EQ(run.code, 0);
+    EXPECT_THAT(run.out, always ? HasSubstr("warning  the path p0+d1 has 1 MB/s, the median of the others 105 MB/s")
+                                : HasSubstr("3 paths between workers are measured: 105 to 105 MB/s\n"));
+    EXPECT_EQ(deployment.router.requests().size(), always ? 15u : 12u) << "twice again at most";
+  }
+}
+
 TEST(DoctorTest, MeasurementsAreBounded) {
   FakeDeployment deployment;
   for (const char* id : {"p0", "d0", "d1", "d2"}) deployment.AddWorker(id, id[0] == 'p' ? "prefill" : "decode");
