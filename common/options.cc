@@ -284,7 +284,8 @@ void OptionSet::AddPresets(std::string_view name, std::string* value, std::vecto
   for (const Preset& preset : presets) {
     names.push_back(preset.name);
     const auto assign = [](std::string* out, const auto& pair) { *out += Concat(pair.first, "=", pair.second); };
-    help += Concat("; ", preset.name, ": ", preset.help, " (", absl::StrJoin(preset.values, ", ", assign), ")");
+    help += Concat(". ", preset.name, ": ", preset.help);
+    if (!preset.values.empty()) help += Concat(" (", absl::StrJoin(preset.values, ", ", assign), ")");
   }
   AddChoice(name, value, std::move(names), help);
   presets_ = std::move(presets);

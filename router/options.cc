@@ -85,13 +85,13 @@ void DescribeOptions(OptionSet& set, RouterOptions& options) {
   set.AddChoice("log.format", &options.log.format, {"text", "json"}, "form of a log line");
   set.AddPresets("preset", &options.preset,
                  {{"chat",
-                   "people read along; under load, some are refused so that the others are in time",
+                   "people read along. Under load, some requests are refused so that the others are in time",
                    {{"ttft-slo", "2s"}, {"tpot-slo", "50ms"}, {"when-late", "refuse"}}},
                   {"balanced",
-                   "nobody is refused for being late; under load, late requests wait behind the others",
+                   "nobody is refused for being late. Under load, late requests wait behind the others",
                    {{"ttft-slo", "5s"}, {"tpot-slo", "100ms"}, {"when-late", "serve"}}},
                   {"batch",
-                   "no objectives; requests wait for room, however long",
+                   "no objectives, and requests wait for room, however long",
                    {{"overload-wait", "1h"}, {"default-deadline", "24h"}}}});
 }
 

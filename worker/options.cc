@@ -151,12 +151,13 @@ void WorkerOptions::AddTo(OptionSet& set) {
   set.Add("max-message-bytes", &max_message_bytes, "largest gRPC message");
   set.AddChoice("log.level", &log.level, {"debug", "info", "warning", "error"}, "least level in the log");
   set.AddChoice("log.format", &log.format, {"text", "json"}, "form of a log line");
-  set.AddPresets("preset", &preset,
-                 {{"chat", "short steps: even gaps between tokens, prompts take longer", {{"token-budget", "256"}}},
-                  {"balanced", "the defaults", {}},
-                  {"batch",
-                   "large steps and many sequences: most tokens per second, long gaps",
-                   {{"token-budget", "2048"}, {"max-sequences", "256"}, {"max-queue", "4096"}}}});
+  set.AddPresets(
+      "preset", &preset,
+      {{"chat", "short steps with even gaps between tokens, while prompts take longer", {{"token-budget", "256"}}},
+       {"balanced", "the defaults", {}},
+       {"batch",
+        "large steps and many sequences, for most tokens per second with long gaps",
+        {{"token-budget", "2048"}, {"max-sequences", "256"}, {"max-queue", "4096"}}}});
 }
 
 absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {

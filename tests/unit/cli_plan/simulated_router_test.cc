@@ -50,7 +50,8 @@ TEST(SimulatedRouterTest, WorkersWithoutAMeasurementAreChosenAsByChoosePair) {
   SimulatedRouter router(Workers(4, 4, 0), {.rules = {}, .path_bytes_per_second = 1e9});
   for (size_t worker = 0; worker < 8; worker += 2) router.OnReport(0, worker, RandomReport(random));
   const PlacementNeed need{.prompt_tokens = 500, .total_tokens = 600};
-  for (uint64_t turn = 0; turn < 5; ++turn) EXPECT_EQ(router.Choose(0.03, need, turn), router.ChooseOfAll(0.03, need, turn));
+  for (uint64_t turn = 0; turn < 5; ++turn)
+    EXPECT_EQ(router.Choose(0.03, need, turn), router.ChooseOfAll(0.03, need, turn));
 }
 
 TEST(SimulatedRouterTest, WorkThatIsNotInAReportYetCounts) {
