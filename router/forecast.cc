@@ -47,12 +47,12 @@ double ComputeSeconds(uint64_t tokens, const WorkerView& prefill, const AssumedS
 }
 
 // The KV of one layer travels while the next layer is computed: only what outlasts the computation counts.
-double HandoffSeconds(const PairView& pair, const PlacementNeed& need, double compute_seconds,
+double ExposedSeconds(const PairView& pair, const PlacementNeed& need, double compute_seconds,
                       const AssumedSpeed& assumed) {
   const double speed = pair.path.bytes_per_second > 0 ? pair.path.bytes_per_second : assumed.path_bytes_per_second;
   const uint64_t tokens = need.prompt_tokens - std::min(need.prompt_tokens, pair.decode.cached_tokens);
   const double transfer = speed > 0 ? static_cast<double>(tokens * pair.prefill.kv_token_bytes) / speed : 0;
-  return std::max(0.0, transfer - compute_seconds) + kHandoffSeconds;
+  return std::max(0.0, transfer - compute_seconds);
 }
 
 // The mean time between two ends of sequences.
@@ -61,15 +61,20 @@ double SecondsBetweenEnds(const WorkerView& decode) {
   return decode.sequence_seconds / std::max(std::min(decode.running_sequences, decode.max_sequences), 1u);
 }
 
-// In proportion to the sequences, so that no small difference between two steps draws all requests to one worker.
-double DecodeSeconds(const WorkerView& decode, const PlacementNeed& need, const AssumedSpeed& assumed) {
-  const double fullness = static_cast<double>(decode.running_sequences) / std::max(decode.max_sequences, 1u);
-  double seconds = (decode.step_seconds > 0 ? decode.step_seconds : assumed.step_seconds) * fullness;
+// The wait for a batch slot and pages.
+double CapacitySeconds(const WorkerView& decode, const PlacementNeed& need) {
+  double seconds = 0;
   if (decode.running_sequences >= decode.max_sequences) {
     seconds += SecondsBetweenEnds(decode) * (decode.running_sequences - decode.max_sequences + 1);
   }
   if (decode.pages_free < PagesToStart(decode, need.prompt_tokens)) seconds += SecondsBetweenEnds(decode);
   return seconds;
+}
+
+// In proportion to the sequences, so that no small difference between two steps draws all requests to one worker.
+double StepSeconds(const WorkerView& decode, const AssumedSpeed& assumed) {
+  const double fullness = static_cast<double>(decode.running_sequences) / std::max(decode.max_sequences, 1u);
+  return (decode.step_seconds > 0 ? decode.step_seconds : assumed.step_seconds) * fullness;
 }
 
 // The odds that a time with this estimate misses the objective.
@@ -95,7 +100,7 @@ double DelayOfOthers(const WorkerView& worker, uint64_t tokens, const AssumedSpe
   if (worker.tpot_slo > 0 && worker.cost.known() && PromptShare(worker) > kLeastPromptShare) return 0;
   const double each = worker.cost.prompt_token > 0 ? worker.cost.prompt_token * static_cast<double>(tokens)
                                                    : ComputeSeconds(tokens, worker, assumed);
-  return kDelayWeight * worker.running_sequences * each;
+  return kDelayWeight * worker.decoding_sequences * each;
 }
 
 void ForecastTpot(const WorkerView& decode, const PlacementNeed& need, Forecast& forecast) {
@@ -142,12 +147,17 @@ uint32_t PagesToStart(const WorkerView& decode, uint32_t prompt_tokens) {
 Forecast ForecastOf(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed) {
   const uint64_t tokens = TokensToCompute(pair.prefill, need);
   const double share = pair.local ? PromptShare(pair.prefill) : 1;
+  const double own = ComputeSeconds(tokens, pair.prefill, assumed);
+  const double computing = (ComputeSeconds(TokensBefore(pair.prefill, need), pair.prefill, assumed) + own) / share;
+  const double messages = pair.local ? 0 : kHandoffSeconds;
+  const double capacity = CapacitySeconds(pair.decode, need);
   Forecast forecast;
-  forecast.compute = ComputeSeconds(tokens, pair.prefill, assumed);
-  const double compute = forecast.compute / share;
-  const double handoff = pair.local ? 0 : HandoffSeconds(pair, need, compute, assumed);
-  forecast.first_token = ComputeSeconds(TokensBefore(pair.prefill, need), pair.prefill, assumed) / share + compute +
-                         handoff + DecodeSeconds(pair.decode, need, assumed);
+  forecast.alone = own + messages;
+  forecast.first_token = computing + messages + capacity;
+  if (pair.decode.sequence_seconds <= 0) forecast.guessed += capacity;
+  if (pair.prefill.prefill_tokens_per_second <= 0 && !assumed.is_measured) forecast.guessed += computing;
+  forecast.decoding = forecast.first_token + StepSeconds(pair.decode, assumed) +
+                      (pair.local ? 0 : ExposedSeconds(pair, need, own / share, assumed));
   if (pair.local) forecast.delay = DelayOfOthers(pair.prefill, tokens, assumed);
   forecast.misses_ttft = OddsOfMiss(need.waited + forecast.first_token, need.ttft_slo, kTtftSpread);
   ForecastTpot(pair.decode, need, forecast);
@@ -156,14 +166,14 @@ Forecast ForecastOf(const PairView& pair, const PlacementNeed& need, const Assum
 
 Forecast ForecastOfDecoding(const WorkerView& decode, const PlacementNeed& need, const AssumedSpeed& assumed) {
   Forecast forecast;
-  forecast.first_token = DecodeSeconds(decode, need, assumed);
+  forecast.decoding = CapacitySeconds(decode, need) + StepSeconds(decode, assumed);
   ForecastTpot(decode, need, forecast);
   return forecast;
 }
 
 double CostOf(const Forecast& forecast) {
   const double misses = forecast.misses_ttft + forecast.misses_tpot + forecast.others_missing;
-  return forecast.first_token + forecast.delay + kMissSeconds * misses;
+  return forecast.decoding + forecast.delay + kMissSeconds * misses;
 }
 
 Judgement Judge(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed) {
@@ -171,20 +181,20 @@ Judgement Judge(const PairView& pair, const PlacementNeed& need, const AssumedSp
   const auto after = [](Verdict verdict, double seconds) {
     return Judgement{verdict, std::max(seconds, kLeastRetrySeconds)};
   };
-  if (need.time_left > 0 && forecast.first_token > need.time_left) {
-    return after(Verdict::kLate, forecast.first_token - std::min(forecast.first_token, need.time_left));
-  }
+  // A guess refuses nobody: without a request, no worker would ever measure anything.
+  const double first_token = forecast.first_token - forecast.guessed;
+  if (need.time_left > 0 && first_token > need.time_left) return after(Verdict::kLate, first_token - need.time_left);
   if (need.is_batch) {
     if (need.waited >= kBatchPatienceSeconds || forecast.others_missing <= kMostHarm) return {};
     return after(Verdict::kNoRoom, SecondsUntilRoom(pair, assumed));
   }
   if (need.ttft_slo > 0) {
     const double longest = LongestWithOdds(kMostLate, need.ttft_slo, kTtftSpread);
-    if (forecast.compute > need.ttft_slo) return {Verdict::kHopeless};
+    if (forecast.guessed <= 0 && forecast.alone > need.ttft_slo) return {Verdict::kHopeless};
     // A prompt that takes nearly all of the time is served if nothing waits before.
-    const double wait = need.waited + forecast.first_token - forecast.compute;
-    if (need.waited + forecast.first_token > longest && wait > need.ttft_slo - longest) {
-      return after(Verdict::kLate, need.waited + forecast.first_token - longest);
+    const double wait = need.waited + first_token - forecast.alone;
+    if (need.waited + first_token > longest && wait > need.ttft_slo - longest) {
+      return after(Verdict::kLate, first_token - longest);
     }
   }
   const double gain = 1 - (forecast.misses_tpot - forecast.hopeless_tpot) - forecast.others_missing;

@@ -2,7 +2,8 @@
 // Foresees what becomes of a request on a pair of workers, and of the sequences beside. Pure functions of a snapshot:
 // no threads, no clock, no I/O.
 //
-// The estimate of a pair is the time until the sequence decodes:
+// The estimate of a pair is the time until the sequence decodes. The client gets the first token earlier, when the
+// prompt is computed.
 //
 //   what waits at the prefill worker and what the prefill worker lacks of the prompt, over the speed it has measured
 //   + the part of the KV transfer that outlasts the computation, over the measured bandwidth of the path
@@ -33,7 +34,8 @@ struct WorkerView {
   double prefill_tokens_per_second = 0;      // 0: not measured yet
   double step_seconds = 0;                   // 0: not measured yet
   double sequence_seconds = 0;               // mean time that a sequence decodes; 0: not measured yet
-  uint32_t running_sequences = 0;            // and sequences that will run there when they have their KV
+  uint32_t decoding_sequences = 0;           // that run now
+  uint32_t running_sequences = 0;            // these, and sequences that will run there when they have their KV
   uint32_t objectives = 0;                   // of running_sequences, those with an objective for the time per token
   double tpot_slo = 0;                       // the least of these objectives; 0: none
   uint32_t max_sequences = 0;
@@ -76,6 +78,7 @@ struct PlacementNeed {
 // worker soon gets work, which it can measure.
 struct AssumedSpeed {
   double prefill_tokens_per_second = 0;
+  bool is_measured = false;  // prefill_tokens_per_second: by some worker
   double path_bytes_per_second = 0;
   double step_seconds = 0;
 };
@@ -103,8 +106,10 @@ struct WaitingPrompts {
 
 // Odds are in [0, 1], times in seconds.
 struct Forecast {
-  double first_token = 0;     // time until the sequence decodes
-  double compute = 0;         // the part of first_token that computing the prompt alone takes
+  double first_token = 0;     // time until the prefill worker samples the first token
+  double alone = 0;           // the part of first_token if nothing waited
+  double guessed = 0;         // the part of first_token that follows from no measurement
+  double decoding = 0;        // time until the sequence decodes
   double delay = 0;           // of all sequences that decode where the prompt is computed, together
   double misses_ttft = 0;     // odds that the request misses its objective for the first token
   double misses_tpot = 0;     // the same for the time per token

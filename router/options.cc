@@ -41,11 +41,12 @@ void DescribeOptions(OptionSet& set, RouterOptions& options) {
   set.AddChoice("pins", &options.pins, {"on", "off"},
                 "off: refuse requests that name their workers, as those of `baton verify` and `baton doctor` do");
 
-  set.Add(
-      "ttft-slo", &options.ttft_slo,
-      "objective for the time to first token of requests without an objective of their own, which placement aims at; "
-      "0: none",
-      absl::ZeroDuration(), absl::Hours(1));
+  set.Add("ttft-slo", &options.ttft_slo,
+          "objective for the time to first token of interactive requests without an objective of their own. With "
+          "--when-late "
+          "refuse, requests that would miss it because of the load are refused; "
+          "0: none",
+          absl::ZeroDuration(), absl::Hours(1));
   set.Add("tpot-slo", &options.tpot_slo,
           "objective for the time per output token of such requests; workers cut prompts into chunks that leave "
           "sequences that "

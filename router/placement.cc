@@ -8,7 +8,8 @@
 namespace baton::router {
 namespace {
 
-// Until any worker has measured its speed. Only the order of magnitude matters: the speed weighs waiting tokens.
+// Until any worker has measured its speed. Only the order of magnitude matters: the speed weighs waiting tokens, and
+// refuses nobody (Judge).
 constexpr double kAssumedPrefillTokensPerSecond = 1000;
 
 // A handoff of fewer bytes says nothing of the path's bandwidth.
@@ -87,7 +88,8 @@ AssumedSpeed FastestOf(std::span<const PairView> pairs) {
     fastest.path_bytes_per_second = std::max(fastest.path_bytes_per_second, pair.path.bytes_per_second);
     NoteStep(fastest, pair.decode);
   }
-  if (fastest.prefill_tokens_per_second <= 0) fastest.prefill_tokens_per_second = kAssumedPrefillTokensPerSecond;
+  fastest.is_measured = fastest.prefill_tokens_per_second > 0;
+  if (!fastest.is_measured) fastest.prefill_tokens_per_second = kAssumedPrefillTokensPerSecond;
   return fastest;
 }
 

@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "baton/v1/worker.pb.h"
+#include "common/ids.h"
 #include "engine/kv/page_hash.h"
 #include "router/pin.h"
 #include "router/request_spec.h"
@@ -45,6 +46,8 @@ struct PlacementQuery {
   absl::Duration time_left = absl::InfiniteDuration();  // until the deadline
   absl::Duration ttft_slo = {};                         // 0: none, or the first token is out
   absl::Duration tpot_slo = {};                         // 0: none
+  RequestId request = {};
+  absl::Time due = {};
   std::string tenant = {};
   bool is_batch = false;
   WhenLate when_late = WhenLate::kRefuse;

@@ -225,12 +225,13 @@ void RequestMachine::WaitToPlace() {
 }
 
 void RequestMachine::RefuseOverloaded(absl::Duration estimate) {
-  const absl::Duration retry_after = std::max(retry_after_, estimate);
-  Fail(last_end_.cause,
-       RefusalForLoad(absl::StrCat(spec_.pin ? "the pinned pair" : "every worker", " of model ", spec_.model,
-                                   " is full (", last_end_.detail, ")"),
-                      retry_after),
-       retry_after);
+  const absl::Duration retry_after = std::max({retry_after_, estimate, kRoomPoll});
+  const char* const who = spec_.pin ? "the pinned pair" : "every worker";
+  const char* const what = last_end_.cause == Cause::kTooLate ? "would be too late" : "is full";
+  Fail(
+      last_end_.cause,
+      RefusalForLoad(absl::StrCat(who, " of model ", spec_.model, " ", what, " (", last_end_.detail, ")"), retry_after),
+      retry_after);
 }
 
 }  // namespace baton::router

@@ -7,7 +7,6 @@
 #include <utility>
 #include <variant>
 
-#include "absl/strings/str_cat.h"
 #include "common/log.h"
 #include "common/steady_time.h"
 #include "engine/kv/page_hash.h"
@@ -32,9 +31,10 @@ constexpr absl::Duration kInteractivePatience = absl::Seconds(1);
 constexpr absl::Duration kBatchPatience = absl::Seconds(60);
 
 PageHash HashRoot(const RequestSpec& spec) {
-  const std::string& salt = spec.cache_salt;
-  const std::string owner = spec.tenant.empty() ? salt : absl::StrCat(spec.tenant.size(), ":", spec.tenant, salt);
-  return PageHashRoot(spec.model, /*adapter=*/"", owner);
+  if (spec.tenant.empty()) return PageHashRoot(spec.model, /*adapter=*/"", spec.cache_salt);
+  // A hash is no UTF-8 text but by rare chance: no salt of a request without a tenant is equal to it.
+  const PageHash owner = PageHashRoot(spec.tenant, "tenant", spec.cache_salt);
+  return PageHashRoot(spec.model, /*adapter=*/"", std::string(owner.begin(), owner.end()));
 }
 
 }  // namespace
@@ -56,7 +56,8 @@ struct RequestRun::Calls {
 
 RequestRun::RequestRun(Options options)
     : options_(std::move(options)),
-      machine_(options_.spec, *options_.assets->tokenizer, options_.retry, options_.received) {}
+      machine_(options_.spec, *options_.assets->tokenizer, options_.retry, options_.received),
+      is_batch_(options_.spec.is_batch) {}
 
 RequestRun::~RequestRun() = default;
 
@@ -114,7 +115,9 @@ PlacementQuery RequestRun::MakeQuery() {
   if (!query.has_begun) query.ttft_slo = options_.spec.objectives.ttft;
   query.tpot_slo = options_.spec.objectives.tpot;
   query.tenant = options_.spec.tenant;
-  query.is_batch = options_.spec.is_batch;
+  query.is_batch = is_batch_;
+  query.request = options_.id;
+  query.due = DueTime();
   query.when_late = options_.spec.when_late;
   query.pin = options_.spec.pin;
   query.explain = LogEnabled(LogLevel::kDebug) || (options_.trace != nullptr && options_.trace->sampled());
@@ -126,7 +129,10 @@ void RequestRun::Do(action::Place& place) {
   query.avoid = std::move(place.avoid);
   if (options_.trace != nullptr) options_.trace->OnPlacing(SteadyTime::Now());
   PlacementResult result = options_.placer->Place(query);
-  if (result.kind == PlacementResult::Kind::kPlaced) numerics_id_ = result.placement.numerics_id;
+  if (result.kind == PlacementResult::Kind::kPlaced) {
+    numerics_id_ = result.placement.numerics_id;
+    is_batch_ = result.placement.is_batch;
+  }
   // Posts the result as an event: the machine is never called from within its own actions.
   Handle([result = std::move(result)](RequestMachine& machine) { machine.OnPlaced(SteadyTime::Now(), result); });
 }
@@ -153,8 +159,8 @@ std::vector<PageKey> RequestRun::PagesOfContext() {
   return keys;
 }
 
-absl::Time RequestRun::DueTime(bool is_batch) const {
-  if (is_batch) return options_.arrival + kBatchPatience;
+absl::Time RequestRun::DueTime() const {
+  if (is_batch_) return options_.arrival + kBatchPatience;
   const absl::Duration objective = options_.spec.objectives.ttft;
   return options_.arrival + (objective > absl::ZeroDuration() ? objective : kInteractivePatience);
 }
@@ -168,10 +174,10 @@ v1::AttemptHeader RequestRun::MakeHeader(uint32_t attempt, const Placement& plac
   header.set_attempt(attempt);
   header.set_model(placement.model);
   header.set_numerics_id(placement.numerics_id);
-  header.set_due_unix_nanos(absl::ToUnixNanos(DueTime(placement.is_batch)));
+  header.set_due_unix_nanos(absl::ToUnixNanos(DueTime()));
   header.set_tenant(spec.tenant);
-  header.set_priority(placement.is_batch ? v1::PRIORITY_BATCH : v1::PRIORITY_INTERACTIVE);
-  if (!placement.is_batch && spec.when_late == WhenLate::kRefuse && prior.empty() &&
+  header.set_priority(is_batch_ ? v1::PRIORITY_BATCH : v1::PRIORITY_INTERACTIVE);
+  if (!is_batch_ && !spec.pin && spec.when_late == WhenLate::kRefuse && prior.empty() &&
       spec.objectives.ttft > absl::ZeroDuration()) {
     const absl::Duration left = spec.objectives.ttft - (SteadyTime::Now() - options_.received);
     header.set_first_token_within_seconds(absl::ToDoubleSeconds(std::max(left, absl::Milliseconds(1))));

@@ -97,7 +97,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
 
   template <typename Call, typename Request, typename Method>
   std::shared_ptr<Call> StartPrefill(uint32_t attempt, WorkerConnection& worker, Request request, Method method);
-  absl::Time DueTime(bool is_batch) const;
+  absl::Time DueTime() const;
   v1::AttemptHeader MakeHeader(uint32_t attempt, const Placement& placement) const;
   std::vector<PageKey> PagesOfContext();
   absl::Duration TimeLeft() const;
@@ -114,6 +114,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   RequestMachine machine_;
   std::map<uint32_t, std::unique_ptr<Calls>> calls_;  // by number of an open attempt
   std::string numerics_id_;                           // of the first attempt, for all later attempts
+  bool is_batch_ = false;                             // served with priority batch; once so, always so
   std::vector<PageHash> page_hashes_;                 // of the prompt and the output so far
   Timer wake_timer_;
   Timer deadline_timer_;

@@ -15,8 +15,8 @@ constexpr Backoff kConnectBackoff{absl::Milliseconds(100), absl::Seconds(1)};
 constexpr absl::Duration kPagesBackoff = absl::Seconds(1);
 constexpr absl::Duration kAssetsBackoff = absl::Seconds(1);
 
-// Work sent this long before the time of a report's figures is taken to be in them: longer than a message takes.
-constexpr absl::Duration kReportLag = absl::Milliseconds(10);
+// A worker that has not reported an attempt for this long has lost it, or has ended it between two reports.
+constexpr absl::Duration kReportLag = absl::Milliseconds(600);
 constexpr absl::Duration kMaxReportAge = absl::Minutes(1);
 
 bool Decodes(v1::WorkerRole role) { return role == v1::WORKER_ROLE_DECODE || role == v1::WORKER_ROLE_BOTH; }
@@ -141,7 +141,10 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
   worker.status = status;
   const double age = status.load().age_seconds();
   worker.load_as_of = now - (age > 0 ? std::min(absl::Seconds(age), kMaxReportAge) : absl::ZeroDuration());
-  std::erase_if(worker.sent, [&](const SentWork& sent) { return sent.at + kReportLag < worker.load_as_of; });
+  const auto& recent = status.load().recent_requests();
+  std::erase_if(worker.sent, [&](const SentWork& sent) {
+    return std::ranges::find(recent, sent.request) != recent.end() || sent.at + kReportLag < worker.load_as_of;
+  });
   if (was_away) {
     Report("worker.up", worker.id,
            absl::StrCat(worker.address, " role=", RoleName(status.role()), " model=", status.model().name(),

@@ -31,6 +31,7 @@
 #include "absl/time/time.h"
 #include "baton/v1/inference.pb.h"
 #include "baton/v1/worker.pb.h"
+#include "common/ids.h"
 #include "common/steady_time.h"
 #include "router/known_pages.h"
 #include "router/pair_set.h"
@@ -128,7 +129,8 @@ class WorkerTable {
   // Sent there by this router and perhaps not yet in the worker's own report.
   struct SentWork {
     SteadyTime at;
-    uint32_t tokens = 0;  // to compute
+    uint64_t request = 0;  // low bits of the id
+    uint32_t tokens = 0;   // to compute
     uint32_t pages = 0;
     uint32_t context = 0;  // tokens of a sequence that will decode there
     std::string tenant = {};
@@ -183,6 +185,14 @@ class WorkerTable {
     SteadyTime next_fetch = SteadyTime::InfinitePast();
   };
 
+  // A request that found no room.
+  struct Waiter {
+    std::string model;
+    RequestId request;
+    absl::Time due;
+    SteadyTime until;  // forgotten then, unless the request asks again
+  };
+
   static const char* RoleName(v1::WorkerRole role);
   static const char* StateName(const Worker& worker);
 
@@ -218,6 +228,8 @@ class WorkerTable {
                                            bool prefills) const;
   void WantFasterPair(SteadyTime now, const Candidates& candidates, const PlacementNeed& need, const PairView* chosen);
   PlacementResult WhyNotPlaced(SteadyTime now, const Candidates& candidates, const PlacementQuery& query) const;
+  bool OlderWaits(SteadyTime now, const PlacementQuery& query) const;
+  void NoteWaiter(SteadyTime now, const PlacementQuery& query);
   Placement MakePlacement(size_t prefill, size_t decode, uint64_t pair) const;
   const ModelAssets* LoadedAssets(const Worker& worker) const;
   std::string WhyNotServed(const std::string& model) const;
@@ -237,6 +249,7 @@ class WorkerTable {
   bool members_changed_ = false;          // since the pairs were completed
   std::map<std::string, Assets> assets_;  // by fingerprint; those of live workers
   uint64_t turn_ = 0;
+  std::optional<Waiter> waiter_;  // of the requests that lately found no room, the one that is due first
   SteadyTime next_want_ = SteadyTime::InfinitePast();
   Effects effects_;
 };

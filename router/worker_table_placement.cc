@@ -19,6 +19,10 @@ constexpr double kWorthwhileSeconds = 0.005;
 
 constexpr size_t kExplainedPairs = 8;
 
+// Longer than two polls of a request that waits for room (router/request_attempts.cc).
+constexpr absl::Duration kWaiterMemory = absl::Milliseconds(120);
+constexpr double kTurnSeconds = 0.1;
+
 PlacementNeed NeedOf(const PlacementQuery& query) {
   return {.prompt_tokens = query.prompt_tokens,
           .total_tokens = query.total_tokens,
@@ -53,6 +57,7 @@ WorkerView WorkerTable::View(SteadyTime now, const Worker& worker, const Placeme
   // On a decode worker, waiting requests are sequences whose KV is on the way.
   view.running_sequences =
       load.running_sequences() + load.waiting_requests() + static_cast<uint32_t>(worker.sent.size());
+  view.decoding_sequences = load.running_sequences();
   view.max_sequences = capacity.max_sequences();
   view.pages_total = capacity.pages_total();
   view.page_tokens = std::max(capacity.page_tokens(), 1u);
@@ -117,13 +122,19 @@ void WorkerTable::SplitByTenant(const Worker& worker, const std::string& tenant,
   if (all == 0 || (tokens.size() == 1 && tokens.contains(tenant))) return;
   // The worker has computed some of these tokens meanwhile, and does not report every tenant.
   const double share = std::min(1.0, static_cast<double>(left) / static_cast<double>(all));
+  uint64_t least = all;
   for (const auto& [name, waiting] : tokens) {
+    least = std::min(least, std::max<uint64_t>(waiting, 1));
     const auto of_name = static_cast<uint64_t>(share * static_cast<double>(waiting));
     if (name == tenant) {
       view.tenant_tokens = of_name;
     } else {
       view.other_tenants.push_back(of_name);
     }
+  }
+  // Tenants that the worker did not report have less than those that it did.
+  for (uint64_t rest = left - std::min(left, all); rest > 0; rest -= std::min(rest, least)) {
+    view.other_tenants.push_back(std::min(rest, least));
   }
 }
 
@@ -170,13 +181,16 @@ PlacementResult WorkerTable::Place(SteadyTime now, const PlacementQuery& query) 
   if (!query.has_begun) {
     const AssumedSpeed assumed = FastestOf(candidates.pairs);
     Judgement judgement = Judge(candidates.pairs[*chosen], need, assumed);
-    const bool serves_late = query.when_late == WhenLate::kServe && judgement.verdict != Verdict::kServe;
+    const bool serves_late = query.when_late == WhenLate::kServe && judgement.verdict == Verdict::kLate;
     if (!need.is_batch && (serves_late || judgement.verdict == Verdict::kHopeless)) {
       need.is_batch = true;
       chosen = ChoosePair(options_.placement, candidates.pairs, need, turn_++);
       judgement = Judge(candidates.pairs[*chosen], need, assumed);
     }
+    if (judgement.verdict == Verdict::kServe && OlderWaits(now, query)) judgement = {Verdict::kNoRoom, kTurnSeconds};
+    if (judgement.verdict == Verdict::kNoRoom) NoteWaiter(now, query);
     if (judgement.verdict != Verdict::kServe) return NotNow(judgement, query, need);
+    if (waiter_ && waiter_->request == query.request) waiter_.reset();
   }
   return PlaceOn(now, candidates.pairs[*chosen], candidates, query, need.is_batch);
 }
@@ -187,8 +201,11 @@ PlacementResult WorkerTable::PlaceOn(SteadyTime now, const PairView& view, const
   need.is_batch = is_batch;
   const Pair& pair = *pairs_.Find(view.pair);
   pairs_.NoteUse(now, pair.id);
-  const SentWork to_compute{
-      .at = now, .tokens = TokensToCompute(view.prefill, need), .tenant = query.tenant, .is_batch = need.is_batch};
+  const SentWork to_compute{.at = now,
+                            .request = query.request.low,
+                            .tokens = TokensToCompute(view.prefill, need),
+                            .tenant = query.tenant,
+                            .is_batch = need.is_batch};
   SentWork to_decode = to_compute;
   to_decode.pages = PagesToStart(view.decode, query.prompt_tokens);
   to_decode.context = query.prompt_tokens;
@@ -203,6 +220,18 @@ PlacementResult WorkerTable::PlaceOn(SteadyTime now, const PairView& view, const
   placed.placement.is_batch = need.is_batch;
   if (query.explain) placed.placement.estimates = Explain(candidates, need);
   return placed;
+}
+
+// Of the requests for a model that wait for room, the one that is due first gets the next room: each asks again within
+// kWaiterMemory.
+bool WorkerTable::OlderWaits(SteadyTime now, const PlacementQuery& query) const {
+  return waiter_ && waiter_->model == query.model && now < waiter_->until && waiter_->request != query.request &&
+         waiter_->due < query.due;
+}
+
+void WorkerTable::NoteWaiter(SteadyTime now, const PlacementQuery& query) {
+  if (OlderWaits(now, query)) return;
+  waiter_ = Waiter{query.model, query.request, query.due, now + kWaiterMemory};
 }
 
 PlacementResult WorkerTable::NotNow(const Judgement& judgement, const PlacementQuery& query,
@@ -256,11 +285,17 @@ PlacementResult WorkerTable::PlaceMigration(SteadyTime now, const Candidates& ca
         absl::StrCat("no other decode worker of model ", query.model, " could take ", query.total_tokens, " tokens")};
   }
   workers_.at(workers[*chosen])
-      .sent.push_back(
-          {.at = now, .pages = PagesToStart(views[*chosen], query.prompt_tokens), .context = query.prompt_tokens});
+      .sent.push_back({.at = now,
+                       .request = query.request.low,
+                       .pages = PagesToStart(views[*chosen], query.prompt_tokens),
+                       .context = query.prompt_tokens,
+                       .tenant = query.tenant,
+                       .is_batch = query.is_batch,
+                       .tpot_slo = need.tpot_slo});
   Placement placement = MakePlacement(workers[*chosen], workers[*chosen], 0);
   placement.prefill = {};
   placement.local = false;
+  placement.is_batch = query.is_batch;
   return {PlacementResult::Kind::kPlaced, std::move(placement), ""};
 }
 

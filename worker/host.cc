@@ -233,6 +233,8 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
   load.set_tpot_slo_seconds(load_.tpot_slo_seconds);
   load.set_sequence_seconds(load_.sequence_seconds);
   FillTenants(load_.tenants(), load);
+  const std::vector<uint64_t> recent = load_.recent();
+  load.mutable_recent_requests()->Assign(recent.begin(), recent.end());
   if (const int64_t began = load_.step_began_nanos; began != 0) {
     load.set_age_seconds(absl::ToDoubleSeconds(SteadyTime::Now() - SteadyTime() - absl::Nanoseconds(began)));
   }

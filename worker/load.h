@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How busy a worker is. The scheduler writes the fields; the status reports read them.
 //
-// Thread-safe: atomics, and a lock for the tenants. A reader may see one field newer than another.
+// Thread-safe: atomics, and a lock for the lists. A reader may see one field newer than another.
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "common/mutex.h"
@@ -36,12 +37,22 @@ struct WorkerLoadBoard {
 
   // Tokens of waiting interactive prompts by tenant.
   void SetTenants(std::map<std::string, uint64_t> tenants) {
-    MutexLock lock(tenants_mutex_);
+    MutexLock lock(mutex_);
     tenants_ = std::move(tenants);
   }
   std::map<std::string, uint64_t> tenants() const {
-    MutexLock lock(tenants_mutex_);
+    MutexLock lock(mutex_);
     return tenants_;
+  }
+
+  // The requests of attempts that came lately, the latest last.
+  void SetRecent(std::vector<uint64_t> requests) {
+    MutexLock lock(mutex_);
+    recent_ = std::move(requests);
+  }
+  std::vector<uint64_t> recent() const {
+    MutexLock lock(mutex_);
+    return recent_;
   }
 
   void SetCost(const StepCost& cost) {
@@ -52,8 +63,9 @@ struct WorkerLoadBoard {
   }
 
  private:
-  mutable Mutex tenants_mutex_;
-  std::map<std::string, uint64_t> tenants_ ABSL_GUARDED_BY(tenants_mutex_);
+  mutable Mutex mutex_;
+  std::map<std::string, uint64_t> tenants_ ABSL_GUARDED_BY(mutex_);
+  std::vector<uint64_t> recent_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Updates an exponential mean of about the last 1 / weight samples.

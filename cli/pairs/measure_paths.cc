@@ -28,6 +28,8 @@ v1::GenerateRequest MakeRequest(const WorkerGroup& group, const WorkerPair& pair
   request.mutable_sampling()->set_temperature(0);
   request.mutable_sampling()->set_ignore_eos(true);
   request.mutable_sampling()->set_max_tokens(output_tokens);
+  request.set_ttft_slo_seconds(0);
+  request.set_tpot_slo_seconds(0);
   request.set_cache_salt(salt);
   *request.mutable_pin() = PinTo(pair);
   return request;

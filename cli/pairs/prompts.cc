@@ -72,6 +72,8 @@ std::vector<v1::GenerateRequest> MakePrompts(const WorkerGroup& group, const Pro
     request.set_model(group.model);
     request.mutable_token_ids()->mutable_ids()->Assign(ids.begin(), ids.end());
     request.mutable_sampling()->set_max_tokens(static_cast<uint32_t>(output));
+    request.set_ttft_slo_seconds(0);
+    request.set_tpot_slo_seconds(0);
     SetSampling(i, options.seed, ids, *request.mutable_sampling());
     before = std::move(ids);
   }

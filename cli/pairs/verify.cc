@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "cli/pairs/send.h"
 
 namespace baton {
@@ -152,8 +153,9 @@ class GroupRun {
   // Sends all prompts with one salt, and then each again alone.
   void Cached() {
     Begin(VerifyCheck::kCached, result_.group.pairs.size(), "pairs");
-    uint64_t uncached = 0;
+    std::vector<std::string> uncached;
     for (const WorkerPair& pair : result_.group.pairs) {
+      bool some_cached = false;
       const std::string salt = FreshSalt();
       Requests requests;
       for (const v1::GenerateRequest& prompt : prompts_) requests.push_back(Pinned(prompt, pair, salt));
@@ -164,16 +166,17 @@ class GroupRun {
         const bool cached = usage.cached_prompt_tokens() + usage.decode_cached_prompt_tokens() > 0;
         const bool equal = references_[i] && answers[i].answer == references_[i]->answer;
         if (answers[i].state == SentAnswer::State::kAnswered && equal && !cached) {
-          ++uncached;  // equal, but not what was to be shown
-          continue;
+          continue;  // equal, but not what was to be shown
         }
+        some_cached = true;
         Compare(VerifyCheck::kCached, pair.name(), i, requests[i], answers[i]);
       }
+      if (!some_cached) uncached.push_back(pair.name());
     }
-    if (uncached > 0 && result_.checks[VerifyCheck::kCached].runs() == 0) {
-      result_.not_run[VerifyCheck::kCached] =
-          "no worker had a prompt cached: --prefix-cache is off, or the prompts are shorter than a page";
-    }
+    if (uncached.empty()) return;
+    result_.not_run[VerifyCheck::kCached] =
+        absl::StrCat("no prompt was cached at ", absl::StrJoin(uncached, ", "),
+                     ": --prefix-cache is off, or the prompts are shorter than a page");
   }
 
   void Migrations() {

@@ -14,8 +14,8 @@ using router::PairView;
 using router::PlacementNeed;
 using router::WorkerView;
 
-// As in router/worker_table.cc: work sent this long before the time of a report's figures is taken to be in them.
-constexpr double kReportLag = 0.01;
+// Work sent this long before the time of a report's figures is in them.
+constexpr double kReportLag = 0.002;
 
 // Returns a worker at which nothing delays a sequence.
 WorkerView IdleDecode() {
@@ -71,6 +71,7 @@ void SimulatedRouter::UpdateView(size_t index) {
                   .prefill_tokens_per_second = report.prefill_tokens_per_second,
                   .step_seconds = report.step_seconds,
                   .sequence_seconds = report.sequence_seconds,
+                  .decoding_sequences = report.running_sequences,
                   .running_sequences =
                       report.running_sequences + report.waiting_requests + static_cast<uint32_t>(worker.sent.size()),
                   .objectives = report.tpot_objectives,

@@ -12,6 +12,7 @@
 #include "common/steady_time.h"
 #include "worker/scheduler/attempt_events.h"
 #include "worker/scheduler/phase.h"
+#include "worker/scheduler/tenant_shares.h"
 #include "worker/sequence.h"
 
 namespace baton {
@@ -64,7 +65,7 @@ struct Job {
            phase == Phase::kQueued || phase == Phase::kReclaiming;
   }
   // Returns whether the first step of the prompt is still to come.
-  bool waits_to_compute() const { return has_prompt_to_compute() && phase != Phase::kComputing; }
+  bool waits_to_compute() const { return has_prompt_to_compute() && !started; }
   // Returns whether a reservation of this job is open at a decode worker.
   bool hands_over() const {
     return route == Route::kHandOver && phase >= Phase::kReserving && phase <= Phase::kCommitting;
@@ -96,6 +97,7 @@ struct Job {
   bool told_draining = false;
   bool cancelled_at_rest = false;
   std::optional<Departure> departure;
+  TenantShares::Share* tenant = nullptr;  // while a prompt is left to compute
 };
 
 }  // namespace baton

@@ -41,8 +41,10 @@ void Scheduler::Submit(Route route, Attempt submitted, const HandoffTarget& targ
     added.events->OnFailed(Outcome(Cause::kInvalid, absl::StrCat("attempt ", key.ToString(), " is here already")));
     return;
   }
-  tenants_.Enter(attempt.tenant);
-  added.expected_cached = parts_.pool->layout().tokens_in(parts_.pool->CountPublished(added.sequence.page_names()));
+  if (added.route != Route::kReceive) added.tenant = tenants_.Enter(attempt.tenant);
+  added.expected_cached = CountCached(added);
+  recent_.emplace_back(parts_.now(), key.request.low);
+  recent_changed_ = true;
   Log(LogLevel::kDebug, "attempt.accepted",
       {{"request", key.request.ToString()},
        {"attempt", key.attempt},
@@ -73,9 +75,9 @@ void Scheduler::FailAll() {
 
 bool Scheduler::Tick() {
   if (draining_) AnnounceDraining();
-  FailLate();
   GrowAll();  // first, so that the ledger keeps pages for a sequence that could not grow
   ClaimForPrompts();
+  FailLate();
   const bool refused = TakeDecisions();
   const std::vector<Share> plan = Plan();
   if (!plan.empty()) {
@@ -105,12 +107,17 @@ void Scheduler::FailLate() {
   }
 }
 
-// Returns an estimate that is not too long: 0 before the first measurements.
+// Returns 0 before the first measurements.
 absl::Duration Scheduler::TimeToCompute(const Job& job) const {
-  if (!times_.cost.known()) return absl::ZeroDuration();
+  // A prompt in this phase waits for a prefix that another prompt computes, of a length not known here.
+  if (!times_.cost.known() || job.phase == Phase::kWaiting) return absl::ZeroDuration();
   StepWork work;
   work.AddPrompt(0, TokensToCompute(job));
   return absl::Seconds(times_.cost.Seconds(work));
+}
+
+int Scheduler::CountCached(Job& job) const {
+  return parts_.pool->layout().tokens_in(parts_.pool->CountPublished(job.sequence.page_names()));
 }
 
 int Scheduler::TokensToCompute(const Job& job) {
@@ -159,6 +166,7 @@ void Scheduler::ClaimForPrompts() {
   for (auto& [age, job] : jobs_) {
     if (job->phase != Phase::kWaiting || IsComputedByAnother(*job)) continue;
     job->Advance(PhaseEvent::kClaimed);
+    job->expected_cached = CountCached(*job);
     claiming.push_back(job.get());
   }
   for (Job* job : claiming) Claim(*job, /*urgent=*/false);
@@ -285,6 +293,7 @@ void Scheduler::End(Job& job, Cause cause, Handoff handoff) {
     UpdateMean(parts_.load->sequence_seconds, absl::ToDoubleSeconds(parts_.now() - job.decoding_since()));
   }
   job.Advance(PhaseEvent::kEnded);
+  LeaveTenant(job);
   AbortDeparture(job, Outcome(Cause::kRevoked, Concat("the attempt has ended: ", Name(cause))));
   LeaveCapacity(job);
   if (aborts_handoff) {
@@ -292,6 +301,10 @@ void Scheduler::End(Job& job, Cause cause, Handoff handoff) {
                          [this, key] { Post([this, key] { OnNoLongerRead(key); }); });
   }
   if (job.readers == 0) Erase(key);
+}
+
+void Scheduler::LeaveTenant(Job& job) {
+  if (TenantShares::Share* const share = std::exchange(job.tenant, nullptr)) tenants_.Leave(*share);
 }
 
 void Scheduler::OnNoLongerRead(const AttemptKey& key) {
@@ -309,11 +322,28 @@ void Scheduler::Erase(const AttemptKey& key) {
   // Nobody reads the pages any more, so that published pages may replace them.
   Job& job = *jobs_.Find(key);
   job.sequence.Publish(/*replace=*/true);
-  tenants_.Leave(job.sequence.attempt().tenant);
   jobs_.Erase(key);
 }
 
+// Routers hear of an attempt in at least one report, if they ask for a report twice in this time.
+constexpr absl::Duration kRecent = absl::Milliseconds(500);
+constexpr size_t kMaxRecent = 1024;
+
+void Scheduler::PublishRecent() {
+  const SteadyTime oldest = parts_.now() - kRecent;
+  while (!recent_.empty() && (recent_.front().first < oldest || recent_.size() > kMaxRecent)) {
+    recent_.pop_front();
+    recent_changed_ = true;
+  }
+  if (!std::exchange(recent_changed_, false)) return;
+  std::vector<uint64_t> requests;
+  requests.reserve(recent_.size());
+  for (const auto& [_, request] : recent_) requests.push_back(request);
+  parts_.load->SetRecent(std::move(requests));
+}
+
 void Scheduler::PublishLoad() {
+  PublishRecent();
   uint32_t waiting = 0;
   uint32_t running = 0;
   uint64_t waiting_tokens = 0;
@@ -328,7 +358,7 @@ void Scheduler::PublishLoad() {
     (job->waits() ? waiting : running) += 1;
     const Attempt& attempt = job->sequence.attempt();
     if (job->phase == Phase::kDecoding) running_tokens += job->sequence.kv_tokens();
-    if (attempt.tpot_slo > absl::ZeroDuration()) {
+    if (job->route != Route::kHandOver && attempt.tpot_slo > absl::ZeroDuration()) {
       ++objectives;
       tpot_slo = std::min(tpot_slo, attempt.tpot_slo);
     }

@@ -19,8 +19,10 @@
 // through Parts::post.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -112,6 +114,8 @@ class Scheduler {
   // Makes room for `needy` by preemption. False: pages will come later, or `needy` itself has ended.
   bool PreemptFor(const AttemptKey& needy, std::vector<Age>& running);
   void LeaveCapacity(const Job& job);
+  int CountCached(Job& job) const;
+  void LeaveTenant(Job& job);
 
   // Steps.
   std::vector<Share> Plan();
@@ -141,6 +145,7 @@ class Scheduler {
   void OnNoLongerRead(const AttemptKey& key);
   void Erase(const AttemptKey& key);
   void PublishLoad();
+  void PublishRecent();
 
   // migration.cc
   absl::Status CheckMigratable(const Job* job, const MigrationOrder& order) const;
@@ -168,6 +173,8 @@ class Scheduler {
   StepCostEstimate cost_estimate_;
   StepTimes times_;
   TenantShares tenants_;
+  std::deque<std::pair<SteadyTime, uint64_t>> recent_;  // when an attempt came, and of which request
+  bool recent_changed_ = false;
   SteadyTime next_fit_ = SteadyTime::InfinitePast();
   bool draining_ = false;
 };

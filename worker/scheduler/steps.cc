@@ -26,8 +26,9 @@ std::vector<Share> Scheduler::Plan() {
     candidates.push_back({.age = age,
                           .pending_tokens = sequence.pending_tokens(),
                           .position = sequence.kv_tokens(),
-                          .tpot_slo = attempt.tpot_slo,
-                          .tenant = tenants_.IndexOf(attempt.tenant),
+                          // A prompt that is handed over decodes elsewhere.
+                          .tpot_slo = job->route == Route::kHandOver ? absl::ZeroDuration() : attempt.tpot_slo,
+                          .tenant = job->tenant == nullptr ? 0 : job->tenant->index,
                           .can_wait = attempt.priority == Priority::kBatch && age.due > date});
     has_prompt |= sequence.pending_tokens() > 1;
   }
@@ -121,7 +122,7 @@ void Scheduler::OnStepDone(const std::vector<Job*>& jobs, const std::vector<Step
     if (!job.has_prompt_to_compute() && job.phase != Phase::kReleasing) continue;
     prompt_tokens += entries[i].tokens;
     job.NoteChunk({entries[i].tokens, parts_.now() - duration - *job.started, duration});
-    tenants_.Add(job.sequence.attempt().tenant, entries[i].tokens);
+    if (job.tenant != nullptr) job.tenant->tokens += entries[i].tokens;
     parts_.metrics->TokensComputed(job.sequence.attempt(), entries[i].tokens);
   }
   if (prompt_tokens > 0) {
@@ -179,6 +180,7 @@ void Scheduler::OnSampled(Job& job, const SampledToken& sampled) {
 void Scheduler::OnPromptComputed(Job& job) {
   job.prefill = parts_.now() - *job.started;
   parts_.metrics->Prefilled(job.sequence.attempt(), job.prefill);
+  LeaveTenant(job);
   if (job.route == Route::kHandOver) {
     job.Advance(PhaseEvent::kFirstTokenToCommit);
     return;

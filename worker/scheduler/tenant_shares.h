@@ -1,61 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts the prompt tokens that each tenant has got, for the order of prompts (worker/schedule.h).
 //
-// A tenant is known while it has attempts. A tenant that comes starts with the count of the least tenant, so that
-// tenants can save up no share for later.
+// A tenant is known while it has prompts to compute. A tenant that comes starts with the count of the least tenant, so
+// that tenants can save up no share for later.
 //
-// Used on the engine thread only.
+// Used on the engine thread only. Owns the shares; a Share stays until as many prompts have left as came.
 #pragma once
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace baton {
 
 class TenantShares {
  public:
-  void Enter(const std::string& tenant) {
+  struct Share {
+    std::map<std::string, Share>::iterator entry;
+    double tokens = 0;
+    int prompts = 0;
+    size_t index = 0;  // among Tokens()
+  };
+
+  // A prompt comes.
+  Share* Enter(const std::string& tenant) {
+    const double least = Least();
     const auto [entry, is_new] = tenants_.try_emplace(tenant);
-    if (is_new) entry->second.tokens = Least();
-    ++entry->second.attempts;
+    Share& share = entry->second;
+    if (is_new) share = {.entry = entry, .tokens = least};
+    ++share.prompts;
+    return &share;
   }
-  void Leave(const std::string& tenant) {
-    const auto entry = tenants_.find(tenant);
-    if (--entry->second.attempts == 0) tenants_.erase(entry);
+  // A prompt is computed, or has ended.
+  void Leave(Share& share) {
+    if (--share.prompts == 0) tenants_.erase(share.entry);
   }
-  void Add(const std::string& tenant, int tokens) { tenants_.at(tenant).tokens += tokens; }
 
-  // Returns whether an attempt with a tenant is here.
-  bool has_tenants() const { return tenants_.size() > 1 || (tenants_.size() == 1 && !tenants_.begin()->first.empty()); }
-
-  // The counts, and the index of a tenant among them.
-  std::vector<double> Tokens() const {
+  // Returns the counts, and numbers the shares.
+  std::vector<double> Tokens() {
     std::vector<double> tokens;
     tokens.reserve(tenants_.size());
-    for (const auto& [_, share] : tenants_) tokens.push_back(share.tokens);
+    for (auto& [_, share] : tenants_) {
+      share.index = tokens.size();
+      tokens.push_back(share.tokens);
+    }
     return tokens;
   }
-  size_t IndexOf(const std::string& tenant) const {
-    return static_cast<size_t>(std::distance(tenants_.begin(), tenants_.find(tenant)));
-  }
+
+  // Returns whether a prompt with a tenant is here.
+  bool has_tenants() const { return tenants_.size() > 1 || (tenants_.size() == 1 && !tenants_.begin()->first.empty()); }
 
  private:
-  struct Share {
-    double tokens = 0;
-    int attempts = 0;
-  };
   double Least() const {
-    double least = 0;
-    bool first = true;
-    for (const auto& [_, share] : tenants_) {
-      if (share.attempts == 0) continue;  // the one that comes
-      least = first ? share.tokens : std::min(least, share.tokens);
-      first = false;
-    }
-    return least;
+    std::optional<double> least;
+    for (const auto& [_, share] : tenants_) least = std::min(least.value_or(share.tokens), share.tokens);
+    return least.value_or(0);
   }
 
   std::map<std::string, Share> tenants_;

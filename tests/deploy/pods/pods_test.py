@@ -24,6 +24,7 @@ from clients import metric, problems  # noqa: E402
 ROUTER, PREFILL, DECODE = "rel-baton-router", "rel-baton-prefill", "rel-baton-decode"
 # Workers that compute nothing, and take 10 ms for a step on every machine.
 REPLAY = ["prefill.device=\"replay\"", "decode.device=\"replay\"", "prefill.kvMemory=\"32Mi\"", "decode.kvMemory=\"32Mi\""]
+SLOW = [*REPLAY, "decode.options={\"replay-step\":\"15ms\"}"]  # a stream lasts longer than a rollout
 INIT = ["model.source=\"init\"", "model.init.image=\"copier\"", "model.init.command=[\"cp\",\"-r\",\"/demo\",\"/models\"]",
         "model.path=\"demo\""]
 SHOWN = {"id -u": "65532", "id -G": "65532", "echo $(hostname) $POD_IP": "$(POD_NAME) $(POD_IP)", "ls -x /proc | grep -c 2": "0",
@@ -69,12 +70,12 @@ class Rollouts(PodsTest):
             self.assertLess(time.monotonic(), end, "the load ran too long")
 
     def test_decode_workers_come_and_go_under_load(self):
-        tokens, first = 1800, [*REPLAY, "decode.replicas=1"]
+        tokens, first = 1800, [*SLOW, "decode.replicas=1"]
         cluster, clients = self.start(self.render(first), pace=2)
         cluster.wait_rolled_out(PATIENCE)
         streams = [clients.stream(tokens)]
 
-        cluster.apply(self.render([*REPLAY, "decode.replicas=3"]))
+        cluster.apply(self.render([*SLOW, "decode.replicas=3"]))
         self.load_until(clients, cluster.all_rolled_out)
         old = cluster.pods_of(DECODE)
         self.assertEqual(len(old), 3)
@@ -83,7 +84,7 @@ class Rollouts(PodsTest):
             cluster.wait_until(f"{pod.name} samples tokens",
                                lambda pod=pod: metric(pod, "baton_worker_output_tokens_sampled_total") > 0, PATIENCE)
 
-        cluster.apply(self.render([*REPLAY, "decode.replicas=3", "decode.options={\"max-queue\":512}"]))
+        cluster.apply(self.render([*SLOW, "decode.replicas=3", "decode.options={\"max-queue\":512,\"replay-step\":\"15ms\"}"]))
         self.load_until(clients, cluster.all_rolled_out)
         new = cluster.pods_of(DECODE)
         self.assertEqual({pod.name for pod in old} & {pod.name for pod in new}, set())

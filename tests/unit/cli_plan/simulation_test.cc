@@ -101,6 +101,7 @@ TEST(SimulationTest, EveryRequestEndsOnceAndLeavesNothing) {
   scarce.schedule.max_sequences = 8;
   uint64_t preemptions = 0;
   uint64_t more_attempts = 0;
+  uint64_t refused = 0;
   for (const WorkerKind& kind : {Kind(), scarce}) {
     for (const auto& [prefill, decode, both] : {std::tuple{1, 1, 0}, {0, 0, 2}, {2, 1, 1}, {3, 2, 0}, {1, 0, 2}}) {
       for (const double tpot_slo : {0.0, 0.02}) {
@@ -111,7 +112,12 @@ TEST(SimulationTest, EveryRequestEndsOnceAndLeavesNothing) {
         const SimulationResult result = Simulate(options, requests);
         for (size_t i = 0; i < requests.size(); ++i) {
           const RequestResult& request = result.requests[i];
-          EXPECT_TRUE(request.complete);
+          EXPECT_NE(request.complete, request.refused);
+          if (request.refused) {
+            ++refused;
+            EXPECT_EQ(request.tokens, 0);
+            continue;
+          }
           EXPECT_EQ(request.tokens, requests[i].output_tokens);
           EXPECT_GT(request.first_token, 0);
           EXPECT_GE(request.last_token, request.first_token);
@@ -126,6 +132,7 @@ TEST(SimulationTest, EveryRequestEndsOnceAndLeavesNothing) {
   }
   EXPECT_GT(preemptions, 0);
   EXPECT_EQ(preemptions, more_attempts);
+  EXPECT_GT(refused, 0);
 }
 
 TEST(SimulationTest, TheKvOfEveryPromptIsHandedOverOnce) {

@@ -20,7 +20,7 @@ WorkerView WorkerWithCost() {
 }
 PairView PairWithCost() { return {0, false, WorkerWithCost(), WorkerWithCost(), {}}; }
 
-constexpr AssumedSpeed kAssumed{.prefill_tokens_per_second = 1000};
+constexpr AssumedSpeed kAssumed{.prefill_tokens_per_second = 1000, .is_measured = true};
 
 // A prompt that takes 0.1 s, and objectives of 1 s and of 20 ms a token.
 PlacementNeed Need() { return {.prompt_tokens = 100, .total_tokens = 200, .ttft_slo = 1, .tpot_slo = 0.020}; }
@@ -79,6 +79,34 @@ TEST(ForecastTest, APromptThatTakesLongerThanTheObjectiveIsHopelessAndNotLate) {
   EXPECT_EQ(Judge(pair, need, kAssumed).verdict, Verdict::kHopeless) << "the load is not to blame";
   need.prompt_tokens = 950;
   EXPECT_EQ(Judge(PairWithCost(), need, kAssumed).verdict, Verdict::kServe) << "on an idle worker, it is in time";
+  EXPECT_EQ(Judge(pair, need, kAssumed).verdict, Verdict::kLate);
+}
+
+TEST(ForecastTest, TheTransferDelaysDecodingAndNotTheFirstToken) {
+  PairView pair = PairWithCost();
+  pair.prefill.kv_token_bytes = 1'000'000;
+  pair.path.bytes_per_second = 2e8;  // half a second for 100 tokens
+  PlacementNeed need = Need();
+  need.ttft_slo = 0.2;
+  EXPECT_EQ(Judge(pair, need, kAssumed).verdict, Verdict::kServe);
+  EXPECT_NEAR(ForecastOf(pair, need, kAssumed).first_token, 0.1, 0.01);
+  EXPECT_NEAR(ForecastOf(pair, need, kAssumed).decoding, 0.5, 0.02);
+}
+
+TEST(ForecastTest, AGuessRefusesNobody) {
+  PairView pair = PairWithCost();
+  pair.prefill.prefill_tokens_per_second = 0;
+  PlacementNeed need = Need();
+  need.prompt_tokens = 5000;
+  need.time_left = 1;
+  const AssumedSpeed guessed{.prefill_tokens_per_second = 1000};
+  EXPECT_EQ(Judge(pair, need, guessed).verdict, Verdict::kServe);
+  EXPECT_EQ(Judge(pair, need, kAssumed).verdict, Verdict::kLate) << "another worker has measured";
+  need = {.prompt_tokens = 100, .total_tokens = 200, .time_left = 1};
+  pair.decode.running_sequences = pair.decode.max_sequences;
+  pair.decode.sequence_seconds = 0;
+  EXPECT_EQ(Judge(pair, need, kAssumed).verdict, Verdict::kServe) << "nobody knows how long sequences run there";
+  pair.decode.sequence_seconds = 500;
   EXPECT_EQ(Judge(pair, need, kAssumed).verdict, Verdict::kLate);
 }
 
@@ -147,6 +175,7 @@ TEST(ForecastTest, WithoutASlotTheWaitIsThatForTheEndOfSequences) {
   pair.decode.sequence_seconds = 0;
   pair.decode.running_sequences = 10;
   EXPECT_NEAR(ForecastOf(pair, need, kAssumed).first_token, 5.1, 0.01) << "not measured yet";
+  EXPECT_NEAR(ForecastOf(pair, need, kAssumed).guessed, 5, 0.01);
 }
 
 TEST(ForecastTest, RoomComesWhenOneOfTheWaitingPromptsAndOneSequenceHaveEnded) {

@@ -196,7 +196,9 @@ std::vector<PairView> RemoteAndLocalWithCosts() {
   return pairs;
 }
 void SetRunning(PairView& pair, uint32_t sequences) {
-  pair.prefill.running_sequences = pair.decode.running_sequences = sequences;
+  for (WorkerView* worker : {&pair.prefill, &pair.decode}) {
+    worker->running_sequences = worker->decoding_sequences = sequences;
+  }
 }
 // All running sequences have the objective.
 void SetTpotSlo(std::vector<PairView>& pairs, double seconds) {

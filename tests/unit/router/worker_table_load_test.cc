@@ -101,21 +101,32 @@ TEST_F(WorkerTableLoadTest, AWorkerComputesBetweenTwoReports) {
   EXPECT_EQ(Place().kind, Kind::kPlaced) << "500 tokens are left";
 }
 
-TEST_F(WorkerTableLoadTest, AReportDuringAStepIsAsOldAsTheStep) {
+TEST_F(WorkerTableLoadTest, AReportSaysWhichAttemptsItCounts) {
   ReportWaiting(0);
-  now_ += absl::Milliseconds(50);
+  query_.request = RequestId{0, 77};
   query_.prompt_tokens = 600;
   query_.total_tokens = 610;
   EXPECT_EQ(Place().kind, Kind::kPlaced);
-  now_ += absl::Milliseconds(50);
   v1::WorkerStatus status = StatusOf("p1", v1::WORKER_ROLE_PREFILL);
   status.mutable_load()->set_prefill_tokens_per_second(1000);
-  status.mutable_load()->set_age_seconds(0.08);
+  status.mutable_load()->add_recent_requests(5);
   Hear(0, status);
-  EXPECT_EQ(Place().kind, Kind::kLate) << "the prompt came after the step began";
-  status.mutable_load()->set_age_seconds(0);
+  query_.request = RequestId{0, 78};
+  EXPECT_EQ(Place().kind, Kind::kLate) << "the report lacks the prompt";
+  status.mutable_load()->add_recent_requests(77);
   Hear(0, status);
   EXPECT_EQ(Place().kind, Kind::kPlaced) << "the figures have the prompt, and say that nothing waits";
+}
+
+TEST_F(WorkerTableLoadTest, AReportDuringAStepIsAsOldAsTheStep) {
+  v1::WorkerStatus status = StatusOf("p1", v1::WORKER_ROLE_PREFILL);
+  status.mutable_load()->set_prefill_tokens_per_second(1000);
+  status.mutable_load()->set_waiting_tokens(1500);
+  Hear(0, status);
+  EXPECT_EQ(Place().kind, Kind::kLate);
+  status.mutable_load()->set_age_seconds(1);
+  Hear(0, status);
+  EXPECT_EQ(Place().kind, Kind::kPlaced) << "the worker has computed for a second since";
 }
 
 TEST_F(WorkerTableLoadTest, BatchPromptsDelayNoInteractiveRequest) {
@@ -169,6 +180,69 @@ TEST_F(WorkerTableLoadTest, WithoutTimePerTokenARequestWaitsOnlyIfItIsTold) {
   EXPECT_FALSE(Place().may_wait);
   query_.is_batch = true;
   EXPECT_TRUE(Place().may_wait);
+}
+
+TEST_F(WorkerTableLoadTest, OfThoseThatWaitForRoomTheOneDueFirstGetsIt) {
+  ReportWaiting(0);
+  ReportDecoding(9);
+  query_.request = RequestId{0, 1};
+  query_.due = absl::FromUnixSeconds(10);
+  EXPECT_EQ(Place().kind, Kind::kNoRoom);
+  ReportDecoding(5);
+  PlacementQuery newcomer = query_;
+  newcomer.request = RequestId{0, 2};
+  newcomer.due = absl::FromUnixSeconds(11);
+  EXPECT_EQ(table_.Place(now_, newcomer).kind, Kind::kNoRoom) << "an older request waits";
+  EXPECT_EQ(Place().kind, Kind::kPlaced);
+  EXPECT_EQ(table_.Place(now_, newcomer).kind, Kind::kPlaced);
+}
+
+TEST_F(WorkerTableLoadTest, ARequestThatNoLongerAsksForRoomHoldsUpNobody) {
+  ReportWaiting(0);
+  ReportDecoding(9);
+  query_.request = RequestId{0, 1};
+  EXPECT_EQ(Place().kind, Kind::kNoRoom);
+  ReportDecoding(5);
+  query_.request = RequestId{0, 2};
+  query_.due = absl::FromUnixSeconds(11);
+  EXPECT_EQ(Place().kind, Kind::kNoRoom);
+  now_ += absl::Milliseconds(150);
+  EXPECT_EQ(Place().kind, Kind::kPlaced);
+}
+
+TEST_F(WorkerTableLoadTest, ARequestWithoutRoomIsNotServedAsABatchRequestForThat) {
+  query_.when_late = WhenLate::kServe;
+  ReportWaiting(0);
+  ReportDecoding(9);
+  EXPECT_EQ(Place().kind, Kind::kNoRoom);
+}
+
+TEST_F(WorkerTableLoadTest, AMigrationKeepsThePriority) {
+  query_.migrates = true;
+  query_.is_batch = true;
+  query_.has_begun = true;
+  v1::WorkerStatus status = StatusOf("d1", v1::WORKER_ROLE_DECODE);
+  status.set_handoff_address("there");
+  Hear(1, status);
+  const PlacementResult placed = Place();
+  ASSERT_EQ(placed.kind, Kind::kPlaced) << placed.detail;
+  EXPECT_TRUE(placed.placement.is_batch);
+}
+
+TEST_F(WorkerTableLoadTest, TenantsThatTheWorkerDoesNotReportCount) {
+  v1::WorkerStatus status = StatusOf("p1", v1::WORKER_ROLE_PREFILL);
+  status.mutable_load()->set_prefill_tokens_per_second(1000);
+  status.mutable_load()->set_waiting_tokens(4000);
+  for (int i = 0; i < 10; ++i) {
+    v1::TenantLoad& load = *status.mutable_load()->add_tenants();
+    load.set_tenant(absl::StrCat("t", i));
+    load.set_waiting_tokens(40);
+  }
+  Hear(0, status);
+  query_.tenant = "new";
+  query_.prompt_tokens = 40;
+  query_.total_tokens = 50;
+  EXPECT_EQ(Place().kind, Kind::kLate) << "a hundred tenants with a prompt each";
 }
 
 TEST_F(WorkerTableLoadTest, SequencesSentByThisRouterKeepTheirTimePerToken) {

@@ -42,10 +42,43 @@ TEST_F(SchedulerLateTest, APromptThatWaitsTooLongFailsAndFreesWhatItWaitedFor) {
 }
 
 TEST_F(SchedulerLateTest, APromptThatHasBegunIsNeverLate) {
-  const auto told = world_.RunLocally(Hurried(1, absl::Milliseconds(3)));
-  for (int i = 0; i < 50; ++i) world_.Tick();
+  Attempt attempt = world_.MakeAttempt(1, 40);
+  attempt.first_token_within = absl::Milliseconds(3);
+  const auto told = world_.RunLocally(attempt);
+  for (int i = 0; i < 4; ++i) world_.Tick();
+  EXPECT_EQ(told->last(), "prompt started") << "five chunks take five steps";
+  for (int i = 0; i < 10; ++i) world_.Tick();
   EXPECT_THAT(told->words, Each(Ne("failed too_late")));
-  EXPECT_GT(told->tokens(), 10);
+  EXPECT_GT(told->tokens(), 5);
+}
+
+TEST(SchedulerLate, APromptThatHasItsSlotAndPagesButNoStepYetIsLate) {
+  World world({.schedule = {.token_budget = 8, .chunk_tokens = 8, .max_sequences = 4}});
+  world.RunLocally(world.MakeAttempt(1, 60));
+  Attempt attempt = world.MakeAttempt(2, 8, 100, 20);
+  attempt.first_token_within = absl::Milliseconds(4);
+  const auto late = world.RunLocally(attempt);
+  for (int i = 0; i < 6; ++i) world.Tick();
+  EXPECT_EQ(late->last(), "failed too_late");
+  EXPECT_EQ(world.ledger.counts().slots_used, 1);
+}
+
+TEST(SchedulerLate, APromptThatWaitsForAnothersPrefixNeedsNoTimeForIt) {
+  World world({.schedule = {.token_budget = 8, .chunk_tokens = 8, .max_sequences = 4}});
+  world.model.during_layer = [&](int) { world.clock += absl::Milliseconds(1); };
+  for (uint64_t request = 1; request <= 6; ++request) {
+    world.RunLocally(world.MakeAttempt(request, static_cast<int>(request) * 3, 2, static_cast<TokenId>(request)));
+    world.Settle();
+  }
+  world.clock += absl::Seconds(1);
+  Attempt first = world.MakeAttempt(10, 40, 2, 5);
+  Attempt second = world.MakeAttempt(11, 40, 2, 5);
+  first.page_hash_root = second.page_hash_root = PageHashRoot("model", "", "");
+  second.first_token_within = absl::Milliseconds(20);  // five steps of 3 ms, and one more
+  world.RunLocally(first);
+  const auto told = world.RunLocally(second);
+  world.Settle();
+  EXPECT_EQ(told->last(), "finished by length");
 }
 
 TEST_F(SchedulerLateTest, TheTimeToComputeThePromptCounts) {
@@ -137,6 +170,18 @@ TEST(SchedulerBatching, AWindowStartsItsPromptsTogetherAndAsksForAWake) {
 TEST_F(SchedulerLateTest, ATickIsDueWhenAPromptBecomesLate) {
   world_.HandOver(Hurried(1, absl::Milliseconds(10)));
   EXPECT_EQ(world_.scheduler->next_wake(), world_.clock + absl::Milliseconds(10));
+}
+
+TEST_F(SchedulerLateTest, RoutersLearnWhichAttemptsTheFiguresCount) {
+  world_.RunLocally(world_.MakeAttempt(7, 8));
+  EXPECT_TRUE(world_.load.recent().empty()) << "the figures are those of before";
+  world_.Tick();
+  world_.RunLocally(world_.MakeAttempt(9, 8));
+  world_.Tick();
+  EXPECT_EQ(world_.load.recent(), (std::vector<uint64_t>{7, 9}));
+  world_.clock += absl::Milliseconds(498);
+  world_.Tick();
+  EXPECT_EQ(world_.load.recent(), (std::vector<uint64_t>{9}));
 }
 
 TEST(SchedulerTenants, EachGetsTheSameShareOfThePromptTokens) {
