@@ -133,7 +133,7 @@ TEST_F(VerifyTest, ACheckThatCannotRunIsNamedAndFailsOnlyIfStrict) {
   const CliResult run = Verify();
   EXPECT_EQ(run.code, 0) << run.out << run.err;
   EXPECT_THAT(run.out, ContainsRegex("alone +6 +6 ")) << "a pair without others is compared with itself";
-  EXPECT_THAT(run.out, ContainsRegex("cached +0 +0 +0 +0 +not run: no worker had a prompt cached"));
+  EXPECT_THAT(run.out, ContainsRegex("cached +0 +0 +0 +0 +not run: no prompt was cached at p0\\+d0"));
   EXPECT_THAT(run.out, ContainsRegex("migration +0 +0 +0 +0 +not run: the group has one decode worker"));
   EXPECT_EQ(Verify({"--strict"}).code, 1);
 }
@@ -186,10 +186,10 @@ TEST_F(VerifyTest, AnAnswerThatEndsBeforeItsMigrationIsAskedForAgainLonger) {
 TEST_F(VerifyTest, WhatTheTimeDoesNotSufficeForIsNotProven) {
   AddAll();
   deployment_.refuse = [](const FakeRun& run) {
-    if (run.request.pin().migrate_to() == "d2") absl::SleepFor(absl::Seconds(6));
+    if (run.request.pin().migrate_to() == "d2") absl::SleepFor(absl::Seconds(11));
     return grpc::Status::OK;
   };
-  const CliResult run = Verify({"--timeout=5s"});
+  const CliResult run = Verify({"--timeout=10s"});
   EXPECT_EQ(run.code, 1);
   EXPECT_THAT(run.out, ContainsRegex("migration +2 +2 +0 +0 +10 not sent: the time was over"));
   EXPECT_THAT(run.out, ContainsRegex("0 different, 0 failed"));
