@@ -230,6 +230,8 @@ KV_TRANSFER = {
               {"{{role}} {{instance}}": failed_handoffs("role, instance")}),
         Panel("Quarantine", "none", "Pages to which a silent or lost peer may still write, by receiver.",
               {"{{role}} {{instance}}": level("baton_worker_kv_pages", "role, instance", 'state="quarantined"')}),
+        Panel("Oldest quarantine", "s", "How long the page that has been in quarantine longest has been there, by receiver.",
+              {"{{role}} {{instance}}": level("baton_worker_quarantine_oldest_seconds", "role, instance", function="max")}),
         Panel("Attempts that handoffs end", PER_SECOND, "Attempts that ended for a reason of the handoff, by role and outcome.",
               {"{{role}} {{outcome}}": or_zero(rate("baton_worker_attempts_total", "role, outcome", OF_HANDOFFS), "outcome")}),
     ],
