@@ -41,7 +41,6 @@ PageHash HashRoot(const RequestSpec& spec) {
 
 using DecodeCall = StreamCall<v1::DecodeRequest, v1::DecodeEvent>;
 using PrefillCall = StreamCall<v1::PrefillRequest, v1::PrefillEvent>;
-
 using MigrateCall = StreamCall<v1::MigrateRequest, v1::PrefillEvent>;
 
 // The calls of an open attempt. Calls of earlier attempts are cancelled and stay alive on their own until they end.
@@ -200,6 +199,7 @@ void RequestRun::Do(action::OpenDecode& open) {
        {"estimates", placement.estimates},
        {"prior_tokens", machine_.output().size()}});
   attempt_opened_ = SteadyTime::Now();
+  if (placement.is_batch && !options_.spec.is_batch) late_ = WhenLate::kServe;
   if (options_.metrics != nullptr && placement.pair != 0) {
     options_.metrics->Placed(options_.spec.model, placement.local, placement.cached_tokens);
   }
@@ -368,6 +368,7 @@ void RequestRun::Do(action::Finish& finish) {
        {"label", options_.label},
        {"trace", options_.trace == nullptr ? "" : options_.trace->trace_id()},
        {"model", options_.spec.model},
+       {"priority", priority()},
        {"outcome", outcome},
        {"attempts", machine_.attempts()},
        {"prompt_tokens", usage.prompt_tokens()},
@@ -395,12 +396,14 @@ void RequestRun::Do(action::Fail& fail) {
        {"label", options_.label},
        {"trace", options_.trace == nullptr ? "" : options_.trace->trace_id()},
        {"model", options_.spec.model},
+       {"priority", priority()},
        {"outcome", outcome},
        {"attempts", machine_.attempts()},
        {"prompt_tokens", options_.spec.prompt.size()},
        {"output_tokens", machine_.output().size()},
        {"total_seconds", absl::ToDoubleSeconds(SteadyTime::Now() - options_.received)},
        {"detail", std::string(fail.status.message())}});
+  if (fail.cause == Cause::kTooLate && absl::IsResourceExhausted(fail.status)) late_ = WhenLate::kRefuse;
   // A client that leaves says nothing of the service.
   if (!absl::IsCancelled(fail.status)) NoteObjectives(false, false);
   const std::shared_ptr<ResponseSink> sink = std::move(options_.sink);
@@ -437,6 +440,7 @@ void RequestRun::End(std::string_view outcome, std::string_view error) {
       options_.metrics->Queued(options_.spec.model, attempt_opened_ ? *attempt_opened_ - options_.received : total);
     }
     options_.metrics->RequestEnded(options_.spec.model, outcome, total);
+    if (late_) options_.metrics->Late(options_.spec.model, *late_);
   }
   wake_timer_.Cancel();
   deadline_timer_.Cancel();

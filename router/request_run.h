@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -97,6 +98,10 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
 
   template <typename Call, typename Request, typename Method>
   std::shared_ptr<Call> StartPrefill(uint32_t attempt, WorkerConnection& worker, Request request, Method method);
+  // As served.
+  std::string_view priority() const {
+    return options_.spec.is_batch || late_ == WhenLate::kServe ? "batch" : "interactive";
+  }
   absl::Time DueTime(bool is_batch) const;
   v1::AttemptHeader MakeHeader(uint32_t attempt, const Placement& placement) const;
   std::vector<PageKey> PagesOfContext();
@@ -119,6 +124,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   Timer deadline_timer_;
   std::optional<SteadyTime> attempt_opened_;  // the latest
   std::optional<SteadyTime> last_token_;
+  std::optional<WhenLate> late_;  // what was done with a request that was found late
 };
 
 }  // namespace baton::router

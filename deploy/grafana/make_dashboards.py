@@ -93,7 +93,10 @@ OVERVIEW = {
               "(ttft_slo_seconds, tpot_slo_seconds, or the router's --ttft-slo and --tpot-slo) that met them.",
               {"{{slo}} {{model}}": or_zero(
                   f"{rate('baton_slo_attained_total', 'model, slo')} / on (model) group_left () "
-                  f"({rate('baton_slo_requests_total', 'model')} > 0)", "slo")}, width=24, height=6),
+                  f"({rate('baton_slo_requests_total', 'model')} > 0)", "slo")}, height=6),
+        Panel("Late requests", "reqps", "Requests whose first token would come too late because of the load, by what was done: "
+              "refused, or served with priority batch (--when-late).",
+              {"{{treatment}} {{model}}": rate("baton_late_requests_total", "treatment, model")}, height=6, stack=True),
     ],
     "Workers": [
         Panel("Running sequences", "none", "Sequences that hold a place in the batch, by role.",
