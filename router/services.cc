@@ -104,8 +104,7 @@ grpc::ServerUnaryReactor* AdminService::GetTrace(grpc::CallbackServerContext* ca
         if (in.id().empty()) {
           return absl::InvalidArgumentError("id: empty, expected a request id, a trace id or a request label");
         }
-        BATON_ASSIGN_OR_RETURN(const auto trace, context_.tracer->Find(in.id()));
-        out = *trace;
+        BATON_ASSIGN_OR_RETURN(out, context_.tracer->Find(in.id()));
         return absl::OkStatus();
       });
 }
