@@ -5,7 +5,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 namespace baton {
 namespace {
@@ -38,7 +37,9 @@ std::string RequestId::ToBytes() const {
   return bytes;
 }
 
-std::string RequestId::ToString() const { return absl::StrFormat("%016x%016x", high, low); }
+std::string RequestId::ToString() const {
+  return absl::StrCat(absl::Hex(high, absl::kZeroPad16), absl::Hex(low, absl::kZeroPad16));
+}
 
 std::string AttemptKey::ToString() const { return absl::StrCat(request.ToString(), "/", attempt); }
 

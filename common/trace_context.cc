@@ -2,7 +2,7 @@
 #include "common/trace_context.h"
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
 #include "common/strings.h"
 
 namespace baton {
@@ -46,7 +46,7 @@ std::optional<TraceContext> TraceContext::Parse(std::string_view traceparent) {
 }
 
 std::string TraceContext::Format() const {
-  return absl::StrFormat("00-%s-%016x-%02x", trace_id, span_id, sampled ? kSampled : 0);
+  return absl::StrCat("00-", trace_id, "-", absl::Hex(span_id, absl::kZeroPad16), sampled ? "-01" : "-00");
 }
 
 }  // namespace baton

@@ -54,6 +54,9 @@ struct RouterMetrics::Families {
                            "not count")),
         slo_attained(Count(r, "baton_slo_attained_total",
                            "Requests that met an objective. Label slo: ttft, tpot, or all for both")),
+        late_requests(Count(r, "baton_late_requests_total",
+                            "Late requests that ended. Label treatment: refused; batch, interactive requests that were "
+                            "served with priority batch")),
         prompt_tokens(Count(r, "baton_prompt_tokens_total", "Prompt tokens of requests that finished")),
         generated_tokens(Count(r, "baton_generated_tokens_total", "Output tokens of requests that finished")),
         placements(Count(r, "baton_placements_total",
@@ -85,6 +88,7 @@ struct RouterMetrics::Families {
   Family<Counter>& requests;
   Family<Counter>& slo_requests;
   Family<Counter>& slo_attained;
+  Family<Counter>& late_requests;
   Family<Counter>& prompt_tokens;
   Family<Counter>& generated_tokens;
   Family<Counter>& placements;
@@ -110,6 +114,8 @@ struct RouterMetrics::OfModel {
         queue(f.queue.Add(label, WaitBuckets().boundaries)),
         prompt_tokens(f.prompt_tokens.Add(label)),
         generated_tokens(f.generated_tokens.Add(label)),
+        refused_late(f.late_requests.Add({{"model", model}, {"treatment", "refused"}})),
+        served_late(f.late_requests.Add({{"model", model}, {"treatment", "batch"}})),
         disagreements(f.disagreements.Add(label)) {
     // A rate sees the first request of an outcome only if its series began at 0.
     for (const char* outcome :
@@ -126,6 +132,8 @@ struct RouterMetrics::OfModel {
   Histogram& queue;
   Counter& prompt_tokens;
   Counter& generated_tokens;
+  Counter& refused_late;
+  Counter& served_late;
   Counter& disagreements;
 };
 
@@ -172,6 +180,11 @@ void RouterMetrics::ObjectivesKnown(const std::string& model, bool ttft_met, boo
   for (const auto& [slo, met] : objectives) {
     families_->slo_attained.Add({{"model", model}, {"slo", slo}}).Increment(met ? 1 : 0);
   }
+}
+
+void RouterMetrics::Late(const std::string& model, WhenLate treatment) {
+  OfModel& of = Of(model);
+  (treatment == WhenLate::kRefuse ? of.refused_late : of.served_late).Increment();
 }
 
 void RouterMetrics::Placed(const std::string& model, bool local, uint32_t cached_tokens) {

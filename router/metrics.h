@@ -16,6 +16,7 @@
 #include "common/metrics.h"
 #include "common/mutex.h"
 #include "common/outcome.h"
+#include "router/request_spec.h"
 
 namespace baton::router {
 
@@ -34,6 +35,8 @@ class RouterMetrics {
   void RequestEnded(const std::string& model, std::string_view outcome, absl::Duration total);
   // Call once per request with objectives that finished or failed. A request without one of the two meets that one.
   void ObjectivesKnown(const std::string& model, bool ttft_met, bool tpot_met);
+  // Call once per late request, at its end, with what was done: the request was refused, or served with priority batch.
+  void Late(const std::string& model, WhenLate treatment);
   // `local`: the decode worker computes the prompt. `cached_tokens`: the worker's estimated cached tokens of the
   // prompt.
   void Placed(const std::string& model, bool local, uint32_t cached_tokens);

@@ -160,7 +160,8 @@ void RequestMachine::NextAttempt() {
     const std::string which =
         failures_ == 1 ? "1 attempt failed, by " : Concat(failures_, " attempts failed, the last attempt by ");
     actions_.push_back(action::Fail{
-        absl::UnavailableError(Concat(which, Name(last_end_.cause), ": ", last_end_.detail)), absl::ZeroDuration()});
+        last_end_.cause, absl::UnavailableError(Concat(which, Name(last_end_.cause), ": ", last_end_.detail)),
+        absl::ZeroDuration()});
     return;
   }
   // The first retry starts at once, and so does the search for another worker with room.

@@ -197,7 +197,7 @@ void RequestMachine::Fail(Cause cause, absl::Status status, absl::Duration retry
     DropSuccessor(Outcome(Cause::kCancelled, "the request has failed"));
   }
   state_ = State::kDone;
-  actions_.push_back(action::Fail{std::move(status), retry_after});
+  actions_.push_back(action::Fail{cause, std::move(status), retry_after});
 }
 
 }  // namespace baton::router

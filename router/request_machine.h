@@ -128,6 +128,7 @@ struct Finish {  // last
   v1::Finish finish;
 };
 struct Fail {  // last
+  Cause cause;
   absl::Status status;
   absl::Duration retry_after;  // a hint with RESOURCE_EXHAUSTED
 };

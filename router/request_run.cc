@@ -41,7 +41,6 @@ PageHash HashRoot(const RequestSpec& spec) {
 
 using DecodeCall = StreamCall<v1::DecodeRequest, v1::DecodeEvent>;
 using PrefillCall = StreamCall<v1::PrefillRequest, v1::PrefillEvent>;
-
 using MigrateCall = StreamCall<v1::MigrateRequest, v1::PrefillEvent>;
 
 // The calls of an open attempt. Calls of earlier attempts are cancelled and stay alive on their own until they end.
@@ -206,6 +205,7 @@ void RequestRun::Do(action::OpenDecode& open) {
        {"estimates", placement.estimates},
        {"prior_tokens", machine_.output().size()}});
   attempt_opened_ = SteadyTime::Now();
+  if (placement.is_batch && !options_.spec.is_batch) late_ = WhenLate::kServe;
   if (options_.metrics != nullptr && placement.pair != 0) {
     options_.metrics->Placed(options_.spec.model, placement.local, placement.cached_tokens);
   }
@@ -351,20 +351,6 @@ void RequestRun::Do(action::Send& send) {
   options_.sink->OnChunk(std::move(send.chunk));
 }
 
-void RequestRun::ObserveTokens(const v1::Chunk& chunk) {
-  if (chunk.token_ids().empty()) return;
-  const SteadyTime now = SteadyTime::Now();
-  if (last_token_) {
-    options_.metrics->NextTokens(options_.spec.model, chunk.token_ids_size(), now - *last_token_);
-  } else {
-    // Further tokens of the first message have no gap.
-    options_.metrics->FirstToken(options_.spec.model, now - options_.received);
-    // The wait for a worker with room counts as queueing: queueing ends with the attempt that sends the first token.
-    options_.metrics->Queued(options_.spec.model, attempt_opened_.value_or(now) - options_.received);
-  }
-  last_token_ = now;
-}
-
 void RequestRun::Do(action::Finish& finish) {
   const std::string_view outcome = finish.finish.reason() == v1::FINISH_REASON_STOP ? "stop" : "length";
   const v1::Usage& usage = finish.finish.usage();
@@ -374,6 +360,7 @@ void RequestRun::Do(action::Finish& finish) {
        {"label", options_.label},
        {"trace", options_.trace == nullptr ? "" : options_.trace->trace_id()},
        {"model", options_.spec.model},
+       {"priority", priority()},
        {"outcome", outcome},
        {"attempts", machine_.attempts()},
        {"prompt_tokens", usage.prompt_tokens()},
@@ -401,35 +388,19 @@ void RequestRun::Do(action::Fail& fail) {
        {"label", options_.label},
        {"trace", options_.trace == nullptr ? "" : options_.trace->trace_id()},
        {"model", options_.spec.model},
+       {"priority", priority()},
        {"outcome", outcome},
        {"attempts", machine_.attempts()},
        {"prompt_tokens", options_.spec.prompt.size()},
        {"output_tokens", machine_.output().size()},
        {"total_seconds", absl::ToDoubleSeconds(SteadyTime::Now() - options_.received)},
        {"detail", std::string(fail.status.message())}});
+  if (fail.cause == Cause::kTooLate && absl::IsResourceExhausted(fail.status)) late_ = WhenLate::kRefuse;
   // A client that leaves says nothing of the service.
   if (!absl::IsCancelled(fail.status)) NoteObjectives(false, false);
   const std::shared_ptr<ResponseSink> sink = std::move(options_.sink);
   End(outcome, outcome);
   sink->OnFail(fail.status, fail.retry_after);
-}
-
-void RequestRun::NoteObjectives(bool ttft_met, bool tpot_met) {
-  if (options_.metrics == nullptr || !options_.spec.objectives.any()) return;
-  options_.metrics->ObjectivesKnown(options_.spec.model, ttft_met, tpot_met);
-}
-
-// Adds what OpenTelemetry's conventions for generative AI name.
-void RequestRun::NoteAnswer(const v1::Finish& finish) {
-  if (options_.trace == nullptr) return;
-  RequestTrace& trace = *options_.trace;
-  trace.Note("gen_ai.response.finish_reasons",
-             std::vector<std::string>{finish.reason() == v1::FINISH_REASON_STOP ? "stop" : "length"});
-  trace.Note("gen_ai.usage.input_tokens", finish.usage().prompt_tokens());
-  trace.Note("gen_ai.usage.output_tokens", finish.usage().completion_tokens());
-  trace.Note("gen_ai.usage.cache_read.input_tokens", finish.usage().cached_prompt_tokens());
-  trace.Note("baton.ttft_seconds", finish.timings().ttft_seconds());
-  trace.Note("baton.tpot_seconds", finish.timings().tpot_seconds());
 }
 
 // Releases the run's resources. Later ends of calls find a machine in kDone.
@@ -443,6 +414,7 @@ void RequestRun::End(std::string_view outcome, std::string_view error) {
       options_.metrics->Queued(options_.spec.model, attempt_opened_ ? *attempt_opened_ - options_.received : total);
     }
     options_.metrics->RequestEnded(options_.spec.model, outcome, total);
+    if (late_) options_.metrics->Late(options_.spec.model, *late_);
   }
   wake_timer_.Cancel();
   deadline_timer_.Cancel();

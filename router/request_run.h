@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -98,6 +99,8 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   template <typename Call, typename Request, typename Method>
   std::shared_ptr<Call> StartPrefill(uint32_t attempt, WorkerConnection& worker, Request request, Method method);
   absl::Time DueTime() const;
+  // As served.
+  std::string_view priority() const { return is_batch_ ? "batch" : "interactive"; }
   v1::AttemptHeader MakeHeader(uint32_t attempt, const Placement& placement) const;
   std::vector<PageKey> PagesOfContext();
   absl::Duration TimeLeft() const;
@@ -120,6 +123,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   Timer deadline_timer_;
   std::optional<SteadyTime> attempt_opened_;  // the latest
   std::optional<SteadyTime> last_token_;
+  std::optional<WhenLate> late_;  // what was done with a request that was found late
 };
 
 }  // namespace baton::router

@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/metrics.h"
 #include "common/options.h"
+#include "common/process_facts.h"
 #include "common/status_macros.h"
 #include "router/metrics.h"
 #include "router/probe.h"
@@ -83,6 +84,7 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
   parts.context.objectives = {options.ttft_slo, options.tpot_slo};
   parts.context.when_late = options.when_late == "serve" ? WhenLate::kServe : WhenLate::kRefuse;
   parts.context.allow_pins = options.pins == "on";
+  parts.context.facts = ReadProcessFacts(/*threads=*/0);
   parts.inference = std::make_unique<InferenceService>(parts.context);
   parts.admin = std::make_unique<AdminService>(parts.context);
 

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/grpc.h"
 #include "common/grpc_message.h"
-#include "common/process_facts.h"
 #include "common/status_macros.h"
 #include "router/chat_input.h"
 
@@ -92,7 +91,7 @@ grpc::ServerUnaryReactor* AdminService::GetStatus(grpc::CallbackServerContext* c
   return Answer<v1::GetStatusRequest, v1::GetStatusResponse>(
       call, *request, *response, [this](const auto& /*in*/, auto& out) {
         context_.registry->Describe(out);
-        *out.mutable_router() = ReadProcessFacts(/*threads=*/0);
+        *out.mutable_router() = context_.facts;
         out.set_running_requests(static_cast<uint32_t>(context_.admission->running()));
         return absl::OkStatus();
       });
@@ -105,8 +104,7 @@ grpc::ServerUnaryReactor* AdminService::GetTrace(grpc::CallbackServerContext* ca
         if (in.id().empty()) {
           return absl::InvalidArgumentError("id: empty, expected a request id, a trace id or a request label");
         }
-        BATON_ASSIGN_OR_RETURN(const auto trace, context_.tracer->Find(in.id()));
-        out = *trace;
+        BATON_ASSIGN_OR_RETURN(out, context_.tracer->Find(in.id()));
         return absl::OkStatus();
       });
 }

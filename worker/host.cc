@@ -272,7 +272,10 @@ absl::Status WorkerHost::Serve(ShutdownSignal& signal, const Role& role) {
        {"port", server->port()},
        {"handoff", transport_ == nullptr ? std::string() : transport_->address()}});
 
-  while (!signal.Wait(kSignalPoll)) metrics_->SetPages(pool_->counts());
+  while (!signal.Wait(kSignalPoll)) {
+    metrics_->SetPages(pool_->counts());
+    metrics_->SetQuarantine(pool_->quarantined_since(), SteadyTime::Now());
+  }
 
   server->SetServing(false);
   draining_ = true;

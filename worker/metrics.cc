@@ -102,7 +102,10 @@ WorkerMetrics::WorkerMetrics(const Builder& make)
       pages_free_(make.Pages("free")),
       pages_used_(make.Pages("used")),
       pages_cached_(make.Pages("cached")),
-      pages_quarantined_(make.Pages("quarantined")) {}
+      pages_quarantined_(make.Pages("quarantined")),
+      quarantine_oldest_(make.Level("baton_worker_quarantine_oldest_seconds",
+                                    "How long the page that has been in quarantine longest has been there; 0 without "
+                                    "quarantined pages")) {}
 
 void WorkerMetrics::Queued(const Attempt& attempt, Stage stage, absl::Duration waited) {
   Observe(attempt, stage == Stage::kPrefill ? prefill_queue_ : decode_queue_, waited);
@@ -154,6 +157,10 @@ void WorkerMetrics::SetPages(const PageCounts& counts) {
   pages_used_.Set(counts.used);
   pages_cached_.Set(counts.cached);
   pages_quarantined_.Set(counts.quarantined);
+}
+
+void WorkerMetrics::SetQuarantine(std::optional<SteadyTime> since, SteadyTime now) {
+  quarantine_oldest_.Set(since.has_value() ? absl::ToDoubleSeconds(now - *since) : 0);
 }
 
 }  // namespace baton

@@ -12,11 +12,13 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "common/outcome.h"
+#include "common/steady_time.h"
 #include "engine/kv/page_pool.h"
 #include "kvtransfer/endpoints/endpoints.h"
 #include "worker/attempt.h"
@@ -50,6 +52,8 @@ class WorkerMetrics {
   void SetLimits(uint32_t running, uint32_t waiting);
   void SetSequences(uint32_t running, uint32_t waiting);
   void SetPages(const PageCounts& counts);
+  // `since` of PagePool::quarantined_since.
+  void SetQuarantine(std::optional<SteadyTime> since, SteadyTime now);
 
  private:
   class Builder;
@@ -79,6 +83,7 @@ class WorkerMetrics {
   prometheus::Gauge& pages_used_;
   prometheus::Gauge& pages_cached_;
   prometheus::Gauge& pages_quarantined_;
+  prometheus::Gauge& quarantine_oldest_;
 };
 
 }  // namespace baton

@@ -93,7 +93,10 @@ OVERVIEW = {
               "(ttft_slo_seconds, tpot_slo_seconds, or the router's --ttft-slo and --tpot-slo) that met them.",
               {"{{slo}} {{model}}": or_zero(
                   f"{rate('baton_slo_attained_total', 'model, slo')} / on (model) group_left () "
-                  f"({rate('baton_slo_requests_total', 'model')} > 0)", "slo")}, width=24, height=6),
+                  f"({rate('baton_slo_requests_total', 'model')} > 0)", "slo")}, height=6),
+        Panel("Late requests", "reqps", "Requests whose first token would come too late because of the load, by what was done: "
+              "refused, or served with priority batch (--when-late).",
+              {"{{treatment}} {{model}}": rate("baton_late_requests_total", "treatment, model")}, height=6, stack=True),
     ],
     "Workers": [
         Panel("Running sequences", "none", "Sequences that hold a place in the batch, by role.",
@@ -230,6 +233,8 @@ KV_TRANSFER = {
               {"{{role}} {{instance}}": failed_handoffs("role, instance")}),
         Panel("Quarantine", "none", "Pages to which a silent or lost peer may still write, by receiver.",
               {"{{role}} {{instance}}": level("baton_worker_kv_pages", "role, instance", 'state="quarantined"')}),
+        Panel("Oldest quarantine", "s", "How long the page that has been in quarantine longest has been there, by receiver.",
+              {"{{role}} {{instance}}": level("baton_worker_quarantine_oldest_seconds", "role, instance", function="max")}),
         Panel("Attempts that handoffs end", PER_SECOND, "Attempts that ended for a reason of the handoff, by role and outcome.",
               {"{{role}} {{outcome}}": or_zero(rate("baton_worker_attempts_total", "role, outcome", OF_HANDOFFS), "outcome")}),
     ],

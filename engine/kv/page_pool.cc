@@ -63,8 +63,8 @@ void PageRef::Reset() {
   if (PagePool* pool = std::exchange(pool_, nullptr)) pool->Return(page_);
 }
 
-void PageRef::SetQuarantined(bool quarantined) {
-  if (pool_ != nullptr) pool_->Quarantine(page_, quarantined);
+void PageRef::SetQuarantined(bool quarantined, SteadyTime now) {
+  if (pool_ != nullptr) pool_->Quarantine(page_, quarantined, now);
 }
 
 absl::StatusOr<std::unique_ptr<PagePool>> PagePool::Create(const KvLayout& layout, uint32_t pages_total,
@@ -224,11 +224,19 @@ int PagePool::CountPublished(std::span<const PageHash> names) const {
 PageCounts PagePool::counts() const {
   const MutexLock lock(mutex_);
   const uint32_t cached = index_.evictable_pages();
+  const auto quarantined = static_cast<uint32_t>(quarantined_.size());
   return {.total = pages_total_,
           .free = free_,
-          .used = pages_total_ - free_ - cached - quarantined_,
+          .used = pages_total_ - free_ - cached - quarantined,
           .cached = cached,
-          .quarantined = quarantined_};
+          .quarantined = quarantined};
+}
+
+std::optional<SteadyTime> PagePool::quarantined_since() const {
+  const MutexLock lock(mutex_);
+  std::optional<SteadyTime> oldest;
+  for (const auto& [page, since] : quarantined_) oldest = std::min(oldest.value_or(since), since);
+  return oldest;
 }
 
 PageNews PagePool::NewsSince(uint64_t version) const {
@@ -240,7 +248,7 @@ bool PagePool::ReturnLocked(PageId page) {
   uint8_t& state = state_[ToIndex(page)];
   assert(holders_[ToIndex(page)] > 0);
   if (--holders_[ToIndex(page)] > 0) return false;
-  if (state == kQuarantined) --quarantined_;
+  if (state == kQuarantined) quarantined_.erase(page);
   if (index_.Contains(page)) {
     state = kCached;
     index_.SetIdle(page);
@@ -271,14 +279,18 @@ void PagePool::Release(std::vector<PageRef> pages) {
   if (available && on_free_) on_free_();
 }
 
-void PagePool::Quarantine(PageId page, bool quarantined) {
+void PagePool::Quarantine(PageId page, bool quarantined, SteadyTime now) {
   const MutexLock lock(mutex_);
   uint8_t& state = state_[ToIndex(page)];
   assert((state == kUsed || state == kQuarantined) && !index_.Contains(page));
   const uint8_t wanted = quarantined ? kQuarantined : kUsed;
   if (state == wanted) return;
   state = wanted;
-  quarantined_ += quarantined ? 1 : -1;
+  if (quarantined) {
+    quarantined_.emplace(page, now);
+  } else {
+    quarantined_.erase(page);
+  }
 }
 
 }  // namespace baton

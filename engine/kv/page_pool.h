@@ -16,13 +16,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/mutex.h"
+#include "common/steady_time.h"
 #include "engine/kv/layout.h"
 #include "engine/kv/page_hash.h"
 #include "engine/kv/prefix_index.h"
@@ -44,9 +47,9 @@ class PageRef {
   PageId id() const { return page_; }
   void Reset();
 
-  // Marks the held, unpublished page as quarantined, or as used again. The destructor returns a quarantined page as any
-  // other.
-  void SetQuarantined(bool quarantined);
+  // Marks the held, unpublished page as quarantined since `now`, or as used again. A second mark changes nothing. The
+  // destructor returns a quarantined page as any other.
+  void SetQuarantined(bool quarantined, SteadyTime now = SteadyTime::Now());
 
  private:
   friend class PagePool;
@@ -116,6 +119,9 @@ class PagePool {
   // Returns all `pages` to the pool; calls on_free at most once.
   void Release(std::vector<PageRef> pages);
   PageCounts counts() const;
+  // Returns since when the page that is quarantined longest is quarantined. None without a quarantined page. Takes time
+  // in proportion to the quarantined pages.
+  std::optional<SteadyTime> quarantined_since() const;
   // Returns the names published and evicted since `version` of an earlier answer; for 0, all names.
   PageNews NewsSince(uint64_t version) const;
 
@@ -132,7 +138,7 @@ class PagePool {
   PageRef Hold(PageId page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   PageRef HoldPublished(PageId page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeFree(uint32_t count, std::vector<PageRef>& pages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Quarantine(PageId page, bool quarantined);
+  void Quarantine(PageId page, bool quarantined, SteadyTime now);
   // Returns the first of `count` >= 1 adjacent free pages. Without such a run, returns where to start collecting pages.
   uint32_t FindFreeRun(uint32_t count) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -145,7 +151,7 @@ class PagePool {
   std::vector<uint32_t> holders_ ABSL_GUARDED_BY(mutex_);  // number of PageRefs, by page
   PrefixIndex index_ ABSL_GUARDED_BY(mutex_);              // published pages
   uint32_t free_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint32_t quarantined_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_map<PageId, SteadyTime> quarantined_ ABSL_GUARDED_BY(mutex_);  // since when
   uint32_t next_ ABSL_GUARDED_BY(mutex_) = 0;  // next search for free pages starts here
 };
 

@@ -36,7 +36,7 @@ TraceExporter::~TraceExporter() {
   thread_.join();
 }
 
-void TraceExporter::Export(std::shared_ptr<const v1::Trace> trace) {
+void TraceExporter::Export(std::shared_ptr<const TraceRecord> trace) {
   MutexLock lock(mutex_);
   if (queue_.size() >= kMaxQueue) return metrics_.TracesDropped("queue", 1);
   queue_.push_back(std::move(trace));
@@ -86,7 +86,7 @@ absl::Status TraceExporter::Post(std::string body) {
 }
 
 void TraceExporter::Send(const Batch& batch) {
-  const std::vector<std::shared_ptr<const v1::Trace>> traces(batch.begin(), batch.end());
+  const std::vector<std::shared_ptr<const TraceRecord>> traces(batch.begin(), batch.end());
   const absl::Status status = Post(ToOtlp(traces));
   if (status.ok()) {
     metrics_.TracesExported(batch.size());

@@ -17,11 +17,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "baton/v1/inference.pb.h"
 #include "common/event_fd.h"
 #include "common/http_post.h"
 #include "common/mutex.h"
 #include "common/steady_time.h"
+#include "router/trace/trace_record.h"
 
 namespace baton::router {
 
@@ -43,10 +43,10 @@ class TraceExporter {
   static absl::StatusOr<std::unique_ptr<TraceExporter>> Start(Options options, RouterMetrics& metrics);
   ~TraceExporter();
 
-  void Export(std::shared_ptr<const v1::Trace> trace);
+  void Export(std::shared_ptr<const TraceRecord> trace);
 
  private:
-  using Batch = std::deque<std::shared_ptr<const v1::Trace>>;
+  using Batch = std::deque<std::shared_ptr<const TraceRecord>>;
 
   TraceExporter(Options options, HttpTarget target, RouterMetrics& metrics)
       : options_(std::move(options)), target_(std::move(target)), metrics_(metrics) {}

@@ -8,7 +8,6 @@
 #include "absl/strings/escaping.h"
 #include "common/arguments.h"
 #include "otlp/trace.pb.h"
-#include "router/trace/request_trace.h"
 
 namespace baton::router {
 namespace {
@@ -75,12 +74,13 @@ otlp::Span ToOtlp(const v1::TraceSpan& span, const std::string& trace_id) {
 
 }  // namespace
 
-std::string ToOtlp(std::span<const std::shared_ptr<const v1::Trace>> traces) {
+std::string ToOtlp(std::span<const std::shared_ptr<const TraceRecord>> traces) {
   otlp::ExportTraceServiceRequest request;
   std::map<std::string, otlp::ResourceSpans*> resources;  // by process
-  for (const std::shared_ptr<const v1::Trace>& trace : traces) {
-    const std::string trace_id = absl::HexStringToBytes(trace->trace_id());
-    for (const v1::TraceSpan& span : trace->spans()) {
+  for (const std::shared_ptr<const TraceRecord>& record : traces) {
+    const v1::Trace trace = record->ToMessage();
+    const std::string trace_id = absl::HexStringToBytes(trace.trace_id());
+    for (const v1::TraceSpan& span : trace.spans()) {
       otlp::ResourceSpans*& resource = resources[span.process()];
       if (resource == nullptr) resource = AddResource(span.process(), request);
       *resource->mutable_scope_spans(0)->add_spans() = ToOtlp(span, trace_id);

@@ -7,11 +7,11 @@
 #include <span>
 #include <string>
 
-#include "baton/v1/inference.pb.h"
+#include "router/trace/trace_record.h"
 
 namespace baton::router {
 
 // Returns the bytes of an ExportTraceServiceRequest.
-std::string ToOtlp(std::span<const std::shared_ptr<const v1::Trace>> traces);
+std::string ToOtlp(std::span<const std::shared_ptr<const TraceRecord>> traces);
 
 }  // namespace baton::router

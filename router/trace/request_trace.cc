@@ -3,75 +3,47 @@
 
 #include <algorithm>
 
-#include "common/split_mix.h"
-
 namespace baton::router {
 namespace {
 
-constexpr int kMaxSpans = 512;  // of a request; a request with very many attempts loses the last ones
+constexpr size_t kMaxSpans = 512;  // of a request; a request with very many attempts loses the last ones
+
+// Enough for a request of one attempt, so that all spans are in one piece of memory, and all attributes in another.
+constexpr size_t kUsualSpans = 12;
+constexpr size_t kUsualAttributes = 24;
 
 }  // namespace
 
-RequestTrace::RequestTrace(Start start)
-    : context_(std::move(start.context)),
-      received_(start.received),
-      arrival_(start.arrival),
-      span_ids_(start.id.high ^ start.id.low) {
-  trace_.set_request_id(start.id.ToString());
-  trace_.set_trace_id(context_.trace_id);
-  trace_.set_request_label(std::move(start.label));
-  v1::TraceSpan& span = *trace_.add_spans();
-  span.set_name("request");
-  span.set_process(std::string(kRouterProcess));
-  span.set_span_id(NextSpanId());
-  span.set_parent_span_id(context_.span_id);
-  span.set_start_unix_nanos(Nanos(received_));
+RequestTrace::RequestTrace(Start start) : sampled_(start.context.sampled) {
+  record_.id = start.id;
+  record_.trace_id = std::move(start.context.trace_id);
+  record_.label = std::move(start.label);
+  record_.caller_span_id = start.context.span_id;
+  record_.received = start.received;
+  record_.arrival = start.arrival;
+  record_.processes.emplace_back(kRouterProcess);
+  record_.spans.reserve(kUsualSpans);
+  record_.attributes.reserve(kUsualAttributes);
+  AddSpan("request", kRouter, std::nullopt, start.received, start.received);
 }
 
-uint64_t RequestTrace::NextSpanId() { return std::max<uint64_t>(SplitMix(span_ids_ += kSplitMixStep), 1); }
-
-uint64_t RequestTrace::Nanos(SteadyTime time) const {
-  return static_cast<uint64_t>(absl::ToUnixNanos(arrival_ + (time - received_)));
+uint32_t RequestTrace::ProcessOf(const std::string& worker) {
+  std::vector<std::string>& processes = record_.processes;
+  const auto found = std::find(processes.begin() + 1, processes.end(), worker);
+  const auto index = static_cast<uint32_t>(found - processes.begin());
+  if (found == processes.end()) processes.push_back(worker);
+  return index;
 }
 
-v1::TraceSpan* RequestTrace::AddSpan(std::string_view name, std::string_view process, const v1::TraceSpan* parent,
-                                     SteadyTime from, SteadyTime to, uint32_t attempt) {
-  if (trace_.spans_size() >= kMaxSpans) return nullptr;
-  const uint64_t parent_id = parent == nullptr ? root().span_id() : parent->span_id();
-  v1::TraceSpan& span = *trace_.add_spans();
-  span.set_name(std::string(name));
-  span.set_process(std::string(process));
-  span.set_attempt(attempt);
-  span.set_span_id(NextSpanId());
-  span.set_parent_span_id(parent_id);
-  span.set_start_unix_nanos(Nanos(std::min(from, to)));
-  span.set_end_unix_nanos(Nanos(to));
-  return &span;
-}
-
-void RequestTrace::AddAttribute(v1::TraceSpan* span, std::string_view key, std::string_view value) {
-  if (span == nullptr) return;
-  v1::TraceAttribute& attribute = *span->add_attributes();
-  attribute.set_key(std::string(key));
-  attribute.set_text(std::string(value));
-}
-
-void RequestTrace::AddAttribute(v1::TraceSpan* span, std::string_view key, double value) {
-  if (span == nullptr) return;
-  v1::TraceAttribute& attribute = *span->add_attributes();
-  attribute.set_key(std::string(key));
-  attribute.set_real(value);
-}
-
-void RequestTrace::AddAttribute(v1::TraceSpan* span, std::string_view key, const std::vector<std::string>& value) {
-  if (span == nullptr) return;
-  v1::TraceAttribute& attribute = *span->add_attributes();
-  attribute.set_key(std::string(key));
-  attribute.mutable_texts()->mutable_values()->Assign(value.begin(), value.end());
+std::optional<uint32_t> RequestTrace::AddSpan(std::string_view name, uint32_t process, std::optional<uint32_t> parent,
+                                              SteadyTime from, SteadyTime to, uint32_t attempt) {
+  if (record_.spans.size() >= kMaxSpans) return std::nullopt;
+  record_.spans.push_back({name, process, parent.value_or(kRoot), attempt, from, to, ""});
+  return static_cast<uint32_t>(record_.spans.size() - 1);
 }
 
 void RequestTrace::Tokenized(SteadyTime from, SteadyTime to, size_t tokens) {
-  AddAttribute(AddSpan("tokenize", kRouterProcess, nullptr, from, to), "baton.prompt_tokens", tokens);
+  AddAttribute(AddSpan("tokenize", kRouter, std::nullopt, from, to), "baton.prompt_tokens", tokens);
 }
 
 void RequestTrace::OnPlacing(SteadyTime now) {
@@ -79,23 +51,23 @@ void RequestTrace::OnPlacing(SteadyTime now) {
 }
 
 std::string RequestTrace::OnPlaced(SteadyTime now, uint32_t number, const Placement& placement) {
-  v1::TraceSpan* const place = AddSpan("place", kRouterProcess, nullptr, placing_since_.value_or(now), now, number);
+  const std::optional<uint32_t> place =
+      AddSpan("place", kRouter, std::nullopt, placing_since_.value_or(now), now, number);
   placing_since_.reset();
   if (!placement.estimates.empty()) AddAttribute(place, "baton.placement.estimates", placement.estimates);
   Attempt& attempt = attempts_[number];
   attempt.opened = now;
-  attempt.span = AddSpan("attempt", kRouterProcess, nullptr, now, now, number);
-  attempt.prefill_worker = placement.prefill.key.id;
-  attempt.decode_worker = placement.decode.key.id;
-  AddAttribute(attempt.span, "baton.prefill_worker", attempt.prefill_worker);
-  AddAttribute(attempt.span, "baton.decode_worker", attempt.decode_worker);
-  const uint64_t parent = attempt.span == nullptr ? root().span_id() : attempt.span->span_id();
-  return TraceContext{context_.trace_id, parent, context_.sampled}.Format();
+  attempt.span = AddSpan("attempt", kRouter, std::nullopt, now, now, number);
+  attempt.prefill_worker = ProcessOf(placement.prefill.key.id);
+  attempt.decode_worker = ProcessOf(placement.decode.key.id);
+  AddAttribute(attempt.span, "baton.prefill_worker", placement.prefill.key.id);
+  AddAttribute(attempt.span, "baton.decode_worker", placement.decode.key.id);
+  return TraceContext{record_.trace_id, record_.SpanId(attempt.span.value_or(kRoot)), sampled_}.Format();
 }
 
-void RequestTrace::AddPrefill(Attempt& attempt, uint32_t number, std::string_view worker, SteadyTime from,
-                              SteadyTime to, const google::protobuf::RepeatedPtrField<v1::PromptChunk>& chunks) {
-  const v1::TraceSpan* const prefill = AddSpan("prefill", worker, attempt.span, from, to, number);
+void RequestTrace::AddPrefill(const Attempt& attempt, uint32_t number, uint32_t worker, SteadyTime from, SteadyTime to,
+                              const google::protobuf::RepeatedPtrField<v1::PromptChunk>& chunks) {
+  const std::optional<uint32_t> prefill = AddSpan("prefill", worker, attempt.span, from, to, number);
   for (const v1::PromptChunk& chunk : chunks) {
     const SteadyTime start = from + absl::Seconds(chunk.start_seconds());
     AddAttribute(AddSpan("chunk", worker, prefill, start, start + absl::Seconds(chunk.seconds()), number),
@@ -107,7 +79,7 @@ void RequestTrace::OnPrefillEvent(SteadyTime now, uint32_t number, const v1::Pre
   const auto found = attempts_.find(number);
   if (found == attempts_.end()) return;
   Attempt& attempt = found->second;
-  const std::string& worker = attempt.prefill_worker;
+  const uint32_t worker = attempt.prefill_worker;
   if (event.has_started()) {
     attempt.prefill_started = now;
     AddSpan("queue", worker, attempt.span, attempt.opened, now, number);
@@ -117,7 +89,7 @@ void RequestTrace::OnPrefillEvent(SteadyTime now, uint32_t number, const v1::Pre
     if (const auto started = std::exchange(attempt.prefill_started, std::nullopt)) {
       AddPrefill(attempt, number, worker, *started, *started + absl::Seconds(done.prefill_seconds()), done.chunks());
     }
-    v1::TraceSpan* const span =
+    const std::optional<uint32_t> span =
         AddSpan("transfer", worker, attempt.span, now - absl::Seconds(done.transfer_seconds()), now, number);
     AddAttribute(span, "baton.kv_bytes", done.kv_bytes());
     AddAttribute(span, "baton.transport", done.transport());
@@ -141,7 +113,7 @@ void RequestTrace::OnDecodeEvent(SteadyTime now, uint32_t number, const v1::Deco
   const v1::DecodeStarted& started = event.started();
   if (started.prefill_seconds() <= 0) return;
   const SteadyTime prefill_started = now - absl::Seconds(started.prefill_seconds());
-  const std::string& worker = attempt.decode_worker;
+  const uint32_t worker = attempt.decode_worker;
   AddSpan("queue", worker, attempt.span, prefill_started - absl::Seconds(started.queue_seconds()), prefill_started,
           number);
   AddPrefill(attempt, number, worker, prefill_started, now, started.chunks());
@@ -159,17 +131,19 @@ void RequestTrace::OnAttemptEnded(SteadyTime now, uint32_t number, std::string_v
     AddAttribute(AddSpan("decode", attempt.decode_worker, attempt.span, *attempt.decode_started, now, number),
                  "baton.tokens", attempt.decoded_tokens);
   }
-  if (attempt.span == nullptr) return;
-  attempt.span->set_end_unix_nanos(Nanos(now));
-  attempt.span->set_error(std::string(error));
+  if (!attempt.span) return;
+  TraceRecord::Span& span = record_.spans[*attempt.span];
+  span.to = now;
+  span.error = error;
 }
 
-v1::Trace RequestTrace::End(SteadyTime now, std::string_view error) {
-  if (placing_since_) AddSpan("place", kRouterProcess, nullptr, *placing_since_, now);
+TraceRecord RequestTrace::End(SteadyTime now, std::string_view error) {
+  if (placing_since_) AddSpan("place", kRouter, std::nullopt, *placing_since_, now);
   while (!attempts_.empty()) OnAttemptEnded(now, attempts_.begin()->first, error);
-  root().set_end_unix_nanos(Nanos(now));
-  root().set_error(std::string(error));
-  return std::move(trace_);
+  TraceRecord::Span& root = record_.spans[kRoot];
+  root.to = now;
+  root.error = error;
+  return std::move(record_);
 }
 
 }  // namespace baton::router

@@ -23,6 +23,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "absl/time/time.h"
@@ -32,11 +33,9 @@
 #include "common/steady_time.h"
 #include "common/trace_context.h"
 #include "router/placer.h"
+#include "router/trace/trace_record.h"
 
 namespace baton::router {
-
-// The process of a span that is the router's own.
-inline constexpr std::string_view kRouterProcess = "router";
 
 class RequestTrace {
  public:
@@ -49,12 +48,12 @@ class RequestTrace {
   };
   explicit RequestTrace(Start start);
 
-  bool sampled() const { return context_.sampled; }
-  const std::string& trace_id() const { return context_.trace_id; }
-  // Adds to the span of the whole request.
+  bool sampled() const { return sampled_; }
+  const std::string& trace_id() const { return record_.trace_id; }
+  // Adds to the span of the whole request. `key` is a literal.
   template <typename Value>
-  void Note(std::string_view key, const Value& value) {
-    AddAttribute(&root(), key, value);
+  void Note(std::string_view key, Value&& value) {
+    AddAttribute(kRoot, key, std::forward<Value>(value));
   }
 
   void Tokenized(SteadyTime from, SteadyTime to, size_t tokens);
@@ -67,45 +66,42 @@ class RequestTrace {
   // `error` is empty for success.
   void OnAttemptEnded(SteadyTime now, uint32_t attempt, std::string_view error);
   // Ends all spans that are open. The trace is empty afterwards.
-  v1::Trace End(SteadyTime now, std::string_view error);
+  TraceRecord End(SteadyTime now, std::string_view error);
 
  private:
+  static constexpr uint32_t kRoot = 0;    // the span of the whole request
+  static constexpr uint32_t kRouter = 0;  // the process of the router's own spans
+
   struct Attempt {
-    v1::TraceSpan* span = nullptr;  // null: there are too many spans
-    std::string prefill_worker;     // or the worker that hands over
-    std::string decode_worker;
+    std::optional<uint32_t> span;  // none: there are too many spans
+    uint32_t prefill_worker = 0;   // a process: the prefill worker, or the worker that hands over
+    uint32_t decode_worker = 0;    // a process
     SteadyTime opened;
     std::optional<SteadyTime> prefill_started;
     std::optional<SteadyTime> decode_started;
     uint64_t decoded_tokens = 0;
   };
 
-  uint64_t NextSpanId();
-  v1::TraceSpan& root() { return *trace_.mutable_spans(0); }
-  // Adds a span below `parent`; below the whole request, if `parent` is null. Returns null if there are too many spans.
-  // The pointer stays valid until End.
-  v1::TraceSpan* AddSpan(std::string_view name, std::string_view process, const v1::TraceSpan* parent, SteadyTime from,
-                         SteadyTime to, uint32_t attempt = 0);
-  void AddPrefill(Attempt& attempt, uint32_t number, std::string_view worker, SteadyTime from, SteadyTime to,
+  uint32_t ProcessOf(const std::string& worker);
+  // Adds a span below `parent`; below the whole request, if `parent` is none. Returns its index. None: there are too
+  // many spans.
+  std::optional<uint32_t> AddSpan(std::string_view name, uint32_t process, std::optional<uint32_t> parent,
+                                  SteadyTime from, SteadyTime to, uint32_t attempt = 0);
+  void AddPrefill(const Attempt& attempt, uint32_t number, uint32_t worker, SteadyTime from, SteadyTime to,
                   const google::protobuf::RepeatedPtrField<v1::PromptChunk>& chunks);
-  uint64_t Nanos(SteadyTime time) const;
-  // Nothing, if `span` is null.
-  static void AddAttribute(v1::TraceSpan* span, std::string_view key, std::string_view value);
-  static void AddAttribute(v1::TraceSpan* span, std::string_view key, double value);
-  static void AddAttribute(v1::TraceSpan* span, std::string_view key, const std::vector<std::string>& value);
-  template <std::integral Number>
-  static void AddAttribute(v1::TraceSpan* span, std::string_view key, Number value) {
-    if (span == nullptr) return;
-    v1::TraceAttribute& attribute = *span->add_attributes();
-    attribute.set_key(std::string(key));
-    attribute.set_number(static_cast<int64_t>(value));
+  // Does nothing if `span` is none.
+  template <typename Value>
+  void AddAttribute(std::optional<uint32_t> span, std::string_view key, Value&& value) {
+    if (!span) return;
+    if constexpr (std::is_integral_v<std::remove_cvref_t<Value>>) {
+      record_.attributes.push_back({*span, key, static_cast<int64_t>(value)});
+    } else {
+      record_.attributes.push_back({*span, key, std::forward<Value>(value)});
+    }
   }
 
-  const TraceContext context_;
-  const SteadyTime received_;
-  const absl::Time arrival_;
-  uint64_t span_ids_;  // state of the span ids' sequence, which begins at the request id
-  v1::Trace trace_;
+  const bool sampled_;
+  TraceRecord record_;
   std::map<uint32_t, Attempt> attempts_;  // open ones
   std::optional<SteadyTime> placing_since_;
 };

@@ -14,9 +14,9 @@ TraceContext Tracer::Begin(const RequestId& id, std::string_view traceparent) co
   return {.trace_id = id.ToString(), .span_id = 0, .sampled = point < share_};
 }
 
-void Tracer::Add(v1::Trace trace, bool sampled) {
-  const auto shared = std::make_shared<const v1::Trace>(std::move(trace));
-  std::shared_ptr<const v1::Trace> dropped;  // freed without the lock
+void Tracer::Add(TraceRecord trace, bool sampled) {
+  const auto shared = std::make_shared<const TraceRecord>(std::move(trace));
+  std::shared_ptr<const TraceRecord> dropped;  // freed without the lock
   {
     MutexLock lock(mutex_);
     recent_.push_back(shared);
@@ -28,14 +28,18 @@ void Tracer::Add(v1::Trace trace, bool sampled) {
   if (sampled && exporter_ != nullptr) exporter_->Export(shared);
 }
 
-absl::StatusOr<std::shared_ptr<const v1::Trace>> Tracer::Find(std::string_view id) const {
-  MutexLock lock(mutex_);
-  const auto found = std::find_if(recent_.rbegin(), recent_.rend(), [id](const auto& trace) {
-    return id == trace->request_id() || id == trace->trace_id() || id == trace->request_label();
+absl::StatusOr<v1::Trace> Tracer::Find(std::string_view id) const {
+  std::deque<std::shared_ptr<const TraceRecord>> recent;  // searched without the lock
+  {
+    MutexLock lock(mutex_);
+    recent = recent_;
+  }
+  const auto found = std::find_if(recent.rbegin(), recent.rend(), [id](const auto& trace) {
+    return id == trace->trace_id || id == trace->label || id == trace->id.ToString();
   });
-  if (found != recent_.rend()) return *found;
+  if (found != recent.rend()) return (*found)->ToMessage();
   return absl::NotFoundError(Concat("no trace of \"", id, "\": the router keeps those of the last ", kRecent,
-                                    " requests, and has ", recent_.size()));
+                                    " requests, and has ", recent.size()));
 }
 
 }  // namespace baton::router

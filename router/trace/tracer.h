@@ -17,6 +17,7 @@
 #include "common/mutex.h"
 #include "common/trace_context.h"
 #include "router/trace/exporter.h"
+#include "router/trace/trace_record.h"
 
 namespace baton::router {
 
@@ -30,15 +31,15 @@ class Tracer {
   // `traceparent` is the client's header, or empty. If the header has a trace, its flag decides; otherwise the trace id
   // is the request id, and the id decides.
   TraceContext Begin(const RequestId& id, std::string_view traceparent) const;
-  void Add(v1::Trace trace, bool sampled);
+  void Add(TraceRecord trace, bool sampled);
   // By request id, trace id or label, the latest first. NOT_FOUND says how many traces are kept.
-  absl::StatusOr<std::shared_ptr<const v1::Trace>> Find(std::string_view id) const;
+  absl::StatusOr<v1::Trace> Find(std::string_view id) const;
 
  private:
   const double share_;
   const std::unique_ptr<TraceExporter> exporter_;
   mutable Mutex mutex_;
-  std::deque<std::shared_ptr<const v1::Trace>> recent_ ABSL_GUARDED_BY(mutex_);  // the latest last
+  std::deque<std::shared_ptr<const TraceRecord>> recent_ ABSL_GUARDED_BY(mutex_);  // the latest last
 };
 
 }  // namespace baton::router

@@ -107,6 +107,10 @@ class WorkerLossTest : public ClusterTest {
       const auto page = cluster_->Metrics(worker);
       return page.ok() ? page->Sum("baton_worker_kv_pages", {{"state", "quarantined"}}) : 0;
     }));
+    EXPECT_TRUE(quarantined([](const std::string& worker) {
+      const auto page = cluster_->Metrics(worker);
+      return page.ok() ? page->Sum("baton_worker_quarantine_oldest_seconds") : 0;
+    }));
     EXPECT_OK(
         cluster_->WaitFor("the router's status shows pages in quarantine", [](const v1::GetStatusResponse& status) {
           return std::any_of(status.workers().begin(), status.workers().end(),

@@ -2,15 +2,19 @@
 // Measures the cost of a router. A worker notes when each token leaves, clients note when each token comes, and between
 // them is baton-router on one CPU, or nothing. Worker and clients are in this process, which should have other CPUs.
 //
-//   taskset -c 1-3 router_bench [--cpu=0] [--streams=500] [--rate=20] [--seconds=10]
+//   taskset -c 1-3 router_bench [--cpu=0] [--streams=500] [--rate=20] [--seconds=10] [--rounds=10] [--under=COMMAND]
 //
 // Prints for both ways the time from worker to client and tokens per second. Prints for the router CPU time per token,
-// CPU time per request (of one token), and memory per open stream.
+// CPU time per request (of one token), and memory per open stream. A round is `streams` requests of one token.
+//
+// --under runs the router under a command, such as "valgrind --tool=callgrind". The instructions of a request are the
+// difference of two runs with different --rounds.
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -39,6 +43,8 @@ struct BenchOptions {
   int streams = 500;
   double rate = 20;  // tokens per second of each stream
   double seconds = 10;
+  int rounds = 10;
+  std::string under;  // words before the router's command
 };
 
 [[noreturn]] void Die(const std::string& why) {
@@ -53,8 +59,14 @@ BenchOptions ParseOptions(int argc, char** argv) {
     const bool known = (flag.first == "--cpu" && absl::SimpleAtoi(flag.second, &options.cpu)) ||
                        (flag.first == "--streams" && absl::SimpleAtoi(flag.second, &options.streams)) ||
                        (flag.first == "--rate" && absl::SimpleAtod(flag.second, &options.rate)) ||
-                       (flag.first == "--seconds" && absl::SimpleAtod(flag.second, &options.seconds));
-    if (!known) Die(absl::StrCat(argv[i], "; expected --cpu=N, --streams=N, --rate=X or --seconds=X"));
+                       (flag.first == "--seconds" && absl::SimpleAtod(flag.second, &options.seconds)) ||
+                       (flag.first == "--rounds" && absl::SimpleAtoi(flag.second, &options.rounds));
+    if (flag.first == "--under") {
+      options.under = flag.second;
+    } else if (!known) {
+      Die(absl::StrCat(argv[i],
+                       "; expected --cpu=N, --streams=N, --rate=X, --seconds=X, --rounds=N or --under=COMMAND"));
+    }
   }
   return options;
 }
@@ -230,9 +242,11 @@ class Bench {
 
   // Requests of one token, `streams` at a time.
   double RouterSecondsPerRequest(v1::Inference::Stub& stub, pid_t router) {
-    constexpr int kRounds = 10;
     const Usage before = UsageOf(router);
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < options_.rounds; ++round) {
+      // Without a report of the worker, the router believes that all requests so far still wait there.
+      worker_.Heartbeat();
+      absl::SleepFor(absl::Milliseconds(100));
       Arrivals arrivals;
       const auto group = std::make_shared<CallGroup>();
       for (int i = 0; i < options_.streams; ++i) {
@@ -246,7 +260,7 @@ class Bench {
       arrivals.WaitEnded(options_.streams);
       group->WaitEmpty(SteadyTime::Now() + absl::Seconds(10));
     }
-    return (UsageOf(router).cpu_seconds - before.cpu_seconds) / (kRounds * options_.streams);
+    return (UsageOf(router).cpu_seconds - before.cpu_seconds) / (options_.rounds * options_.streams);
   }
 
   const FakeWorker& worker() const { return worker_; }
@@ -270,14 +284,16 @@ void Main(const BenchOptions& options) {
 
   const std::string address = absl::StrCat("127.0.0.1:", 20000 + getpid() % 10000);
   const std::string log = absl::StrCat("/tmp/router_bench.", getpid(), ".log");
-  testing::Process router(
-      {.name = "router",
-       .binary = "/usr/bin/taskset",
-       .arguments = {"-c", absl::StrCat(options.cpu), testing::BinaryFolder() / "baton-router", "--listen=" + address,
-                     "--metrics-listen=", "--workers=" + bench.worker().address(), "--peer-timeout=1h",
-                     "--log.level=warning", absl::StrCat("--max-requests=", 2 * options.streams)},
-       .environment = {},
-       .log_file = log});
+  std::vector<std::string> command = absl::StrSplit(options.under, ' ', absl::SkipEmpty());
+  command.insert(command.begin(), {"-c", absl::StrCat(options.cpu)});
+  command.insert(command.end(), {testing::BinaryFolder() / "baton-router", "--listen=" + address,
+                                 "--metrics-listen=", "--workers=" + bench.worker().address(), "--peer-timeout=1h",
+                                 "--log.level=warning", absl::StrCat("--max-requests=", 2 * options.streams)});
+  testing::Process router({.name = "router",
+                           .binary = "/usr/bin/taskset",
+                           .arguments = std::move(command),
+                           .environment = {},
+                           .log_file = log});
   if (const absl::Status started = router.Start(); !started.ok()) Die(started.ToString());
   const auto channel = MakeChannel(address);
   const auto stub = v1::Inference::NewStub(channel);
@@ -287,7 +303,7 @@ void Main(const BenchOptions& options) {
     context.set_deadline(GrpcDeadline(absl::Seconds(1)));
     v1::GetStatusResponse status;
     if (admin->GetStatus(&context, {}, &status).ok() && status.ready()) break;
-    if (waited > 300) Die("the router does not become ready: " + router.Log());
+    if (waited > 3000) Die("the router does not become ready: " + router.Log());
     absl::SleepFor(absl::Milliseconds(100));
   }
   const Usage idle = UsageOf(router.pid());
@@ -308,6 +324,9 @@ void Main(const BenchOptions& options) {
   const double per_request = bench.RouterSecondsPerRequest(*stub, router.pid());
   std::printf("router: %.1f us of CPU per token (%.0f tokens/s a core), %.0f us per request, %.1f KB per open stream\n",
               seconds_per_token * 1e6, 1 / seconds_per_token, per_request * 1e6, bytes_per_stream / 1e3);
+  // A router that ends by itself lets the command of --under write its results.
+  if (const absl::Status ended = router.Signal(SIGTERM); !ended.ok()) Die(ended.ToString());
+  if (const auto ended = router.Wait(absl::Minutes(1)); !ended.ok()) Die(ended.status().ToString());
   unlink(log.c_str());
 }
 

@@ -75,6 +75,13 @@ class ChartTest(unittest.TestCase):
         for line in ("token-budget: 1048576\n", "cpus:\n- 0\n- 1\n", 'prefault: "off"\n'):
             self.assertIn(line, text)
 
+    def test_a_preset_decides_what_the_values_leave_open(self):
+        for sets, expected in ([], False), (["prefill.maxSequences=32"], True):
+            documents = helm.template(sets=['prefill.options={"preset":"batch"}', *sets])
+            text = by_name(documents, "ConfigMap", "rel-baton-prefill")["data"]["config.yaml"]
+            self.assertIn("preset: batch\n", text)
+            self.assertEqual("max-sequences:" in text, expected)
+
     def test_threads_follow_the_pods_cpus(self):
         for resources, expected in ({"limits": {"cpu": "1500m"}}, 2), ({"requests": {"cpu": 3}}, 3), ({}, 0):
             with self.subTest(resources=resources):

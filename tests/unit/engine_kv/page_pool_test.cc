@@ -163,6 +163,32 @@ TEST(PageRefTest, QuarantinedPagesAreNeitherFreeNorUsed) {
   PageRef().SetQuarantined(true);
 }
 
+TEST(PageRefTest, ThePoolKnowsSinceWhenItsOldestQuarantineLasts) {
+  const auto pool = NewPool(4);
+  const SteadyTime start;
+  const auto after = [start](int seconds) { return start + absl::Seconds(seconds); };
+  ASSERT_OK_AND_ASSIGN(std::vector<PageRef> pages, pool->Allocate(3));
+  EXPECT_EQ(pool->quarantined_since(), std::nullopt);
+
+  pages[1].SetQuarantined(true, after(10));
+  pages[0].SetQuarantined(true, after(20));
+  pages[2].SetQuarantined(true, after(30));
+  EXPECT_EQ(pool->quarantined_since(), after(10));
+  pages[1].SetQuarantined(true, after(40));
+  EXPECT_EQ(pool->quarantined_since(), after(10)) << "the page was in quarantine all the time";
+
+  pages[1].SetQuarantined(false, after(50));  // the peer came back
+  EXPECT_EQ(pool->quarantined_since(), after(20));
+  pages[0].Reset();  // its peer was revoked
+  EXPECT_EQ(pool->quarantined_since(), after(30));
+  pages[1].SetQuarantined(true, after(60));
+  EXPECT_EQ(pool->quarantined_since(), after(30));
+  pages[2].Reset();
+  EXPECT_EQ(pool->quarantined_since(), after(60)) << "not the time of its first quarantine";
+  pages.clear();
+  EXPECT_EQ(pool->quarantined_since(), std::nullopt);
+}
+
 PageHash NameOf(int letter) { return {static_cast<uint8_t>(letter)}; }
 
 // Publishes `count` new pages as "a", "b", ... behind each other.

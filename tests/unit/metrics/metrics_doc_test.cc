@@ -40,6 +40,7 @@ std::vector<MetricFamily> RouterFamilies() {
   metrics.Finished("m", usage, {});
   metrics.RequestEnded("m", "stop", absl::Seconds(1));
   metrics.ObjectivesKnown("m", /*ttft_met=*/true, /*tpot_met=*/true);
+  metrics.Late("m", router::WhenLate::kRefuse);
   metrics.Placed("m", /*local=*/true, /*cached_tokens=*/1);
   metrics.AttemptEnded("m", Cause::kFinished);
   metrics.Resumed("m", Cause::kPreempted, absl::Seconds(1));

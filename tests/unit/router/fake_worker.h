@@ -163,6 +163,13 @@ class FakeWorker : public v1::WorkerControl::CallbackService,
     SendStatus();
   }
   void Heartbeat() { SendStatus(); }
+  void SetLoad(v1::WorkerLoad load) {
+    {
+      MutexLock lock(mutex_);
+      load_ = std::move(load);
+    }
+    SendStatus();
+  }
   void SetDecodeScript(DecodeScript script) {
     MutexLock lock(mutex_);
     script_ = std::move(script);
@@ -188,8 +195,12 @@ class FakeWorker : public v1::WorkerControl::CallbackService,
  private:
   static bool IsProbe(const v1::AttemptHeader& header) { return header.is_probe(); }
 
-  v1::WorkerStatus Status() const {
+  v1::WorkerStatus Status() {
     v1::WorkerStatus status;
+    {
+      MutexLock lock(mutex_);
+      *status.mutable_load() = load_;
+    }
     status.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
     status.set_worker_id(options_.id);
     status.set_epoch(epoch_);
@@ -310,6 +321,7 @@ class FakeWorker : public v1::WorkerControl::CallbackService,
   Mutex mutex_;
   std::shared_ptr<FakeStream<v1::WorkerStatus>> watch_ ABSL_GUARDED_BY(mutex_);
   DecodeScript script_ ABSL_GUARDED_BY(mutex_);
+  v1::WorkerLoad load_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<GrpcServer> server_;
 };
 

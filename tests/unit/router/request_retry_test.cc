@@ -253,6 +253,7 @@ TEST_F(RequestMachineTest, ALateRequestIsRefusedAtOnceWithTheEstimateAsHint) {
   PlaceNowhere(late);
   EXPECT_TRUE(Fails(Failure(), absl::StatusCode::kResourceExhausted, "the queue is long; retry after 700ms"));
   EXPECT_EQ(Last<action::Fail>().retry_after, absl::Milliseconds(700));
+  EXPECT_EQ(Last<action::Fail>().cause, Cause::kTooLate);
 }
 
 TEST_F(RequestMachineTest, ARequestThatMayWaitForRoomAsksAgainAndAgain) {
@@ -295,6 +296,7 @@ TEST_F(RequestMachineTest, AWorkerThatSaysTooLateIsAvoidedAndTheHintIsThePlaceme
   PlaceNowhere(nowhere);
   EXPECT_TRUE(Fails(Failure(), absl::StatusCode::kResourceExhausted, "retry after 2s"));
   EXPECT_EQ(Last<action::Fail>().retry_after, absl::Seconds(2));
+  EXPECT_EQ(Last<action::Fail>().cause, Cause::kTooLate);
 }
 
 TEST_F(RequestMachineTest, NoLiveWorkerIsUnavailableAtOnce) {

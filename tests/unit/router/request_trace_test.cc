@@ -100,7 +100,7 @@ TEST_F(RequestTraceTest, AHandoffHasEachStageOnTheProcessThatDidIt) {
   tokens.mutable_tokens()->add_tokens();
   trace_.OnDecodeEvent(At(30), 1, tokens);
   trace_.OnAttemptEnded(At(40), 1, "");
-  const v1::Trace trace = trace_.End(At(41), "");
+  const v1::Trace trace = trace_.End(At(41), "").ToMessage();
   EXPECT_THAT(Lines(trace), ElementsAre("request router 0-41", "tokenize router 0-1", "place router 1-2",
                                         "attempt router 2-40", "queue p0 2-5", "prefill p0 5-25", "chunk p0 5-13",
                                         "chunk p0 13-21", "transfer p0 18-28", "decode d0 27-40"));
@@ -114,7 +114,7 @@ TEST_F(RequestTraceTest, AHandoffHasEachStageOnTheProcessThatDidIt) {
 TEST_F(RequestTraceTest, SpansFormATreeBelowTheClientsSpan) {
   PlaceAttempt(0, 1);
   PrefillStarted(2);
-  const v1::Trace trace = trace_.End(At(9), "");
+  const v1::Trace trace = trace_.End(At(9), "").ToMessage();
   EXPECT_EQ(Find(trace, "request").parent_span_id(), 7u);
   EXPECT_EQ(Find(trace, "place").parent_span_id(), Find(trace, "request").span_id());
   EXPECT_EQ(Find(trace, "attempt").parent_span_id(), Find(trace, "request").span_id());
@@ -132,7 +132,7 @@ TEST_F(RequestTraceTest, ALocalPromptIsCountedBackFromTheStartOfDecoding) {
   started.mutable_started()->set_prefill_seconds(0.010);
   started.mutable_started()->set_queue_seconds(0.004);
   trace_.OnDecodeEvent(At(20), 1, started);
-  const v1::Trace trace = trace_.End(At(30), "");
+  const v1::Trace trace = trace_.End(At(30), "").ToMessage();
   EXPECT_THAT(Lines(trace), ElementsAre("request router 0-30", "place router 0-1", "attempt router 1-30",
                                         "queue d0 6-10", "prefill d0 10-20", "decode d0 20-30"));
 }
@@ -145,14 +145,14 @@ TEST_F(RequestTraceTest, AFailedAttemptSaysWhyAndTheNextOneWaitsToBePlaced) {
   trace_.OnPlacing(At(15));  // the first look found no pair
   trace_.OnPlaced(At(16), 2, Pair());
   trace_.OnAttemptEnded(At(30), 2, "");
-  EXPECT_THAT(Lines(trace_.End(At(31), "")),
+  EXPECT_THAT(Lines(trace_.End(At(31), "").ToMessage()),
               ElementsAre("request router 0-31", "place router 0-1", "attempt router 1-9 prefill_lost", "queue p0 1-3",
                           "prefill p0 3-9", "place router 9-16", "attempt router 16-30"));
 }
 
 TEST_F(RequestTraceTest, ARequestThatFoundNoWorkerEndsWithItsPlacing) {
   trace_.OnPlacing(At(2));
-  EXPECT_THAT(Lines(trace_.End(At(12), "UNAVAILABLE")),
+  EXPECT_THAT(Lines(trace_.End(At(12), "UNAVAILABLE").ToMessage()),
               ElementsAre("request router 0-12 UNAVAILABLE", "place router 2-12"));
 }
 
@@ -162,7 +162,7 @@ TEST_F(RequestTraceTest, EventsOfAnEndedAttemptCountForNothing) {
   PrefillStarted(3);
   DecodeStarted(4);
   trace_.OnAttemptEnded(At(5), 1, "late");
-  EXPECT_THAT(Lines(trace_.End(At(6), "")),
+  EXPECT_THAT(Lines(trace_.End(At(6), "").ToMessage()),
               ElementsAre("request router 0-6", "place router 0-1", "attempt router 1-2"));
 }
 
@@ -171,7 +171,7 @@ TEST_F(RequestTraceTest, TheNumberOfSpansIsBounded) {
     PlaceAttempt(1, 2, attempt);
     trace_.OnAttemptEnded(At(3), attempt, "");
   }
-  const v1::Trace trace = trace_.End(At(4), "");
+  const v1::Trace trace = trace_.End(At(4), "").ToMessage();
   EXPECT_EQ(trace.spans_size(), 512);
   EXPECT_EQ(trace.spans(0).attributes_size(), 0) << "those of lost spans are lost";
 }
@@ -181,7 +181,7 @@ TEST_F(RequestTraceTest, OtlpHasAResourceForEachProcess) {
   PrefillStarted(3);
   trace_.Note("gen_ai.usage.input_tokens", 5);
   trace_.Note("baton.ttft_seconds", 0.5);
-  const auto trace = std::make_shared<const v1::Trace>(trace_.End(At(9), "CANCELLED"));
+  const auto trace = std::make_shared<const TraceRecord>(trace_.End(At(9), "CANCELLED"));
   otlp::ExportTraceServiceRequest request;
   ASSERT_TRUE(request.ParseFromString(ToOtlp({&trace, 1})));
   std::vector<std::string> instances;

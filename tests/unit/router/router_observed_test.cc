@@ -112,5 +112,45 @@ TEST_F(RouterTest, ARequestThatFailsLogsItsOutcomeOnce) {
   EXPECT_THAT(log, ::testing::HasSubstr("outcome=CANCELLED"));
 }
 
+TEST_F(RouterTest, ALateRequestCountsWithWhatWasDone) {
+  options_.metrics_listen = "127.0.0.1:0";
+  FakeWorker& worker = AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  v1::WorkerLoad load;
+  load.set_waiting_requests(9);
+  load.set_waiting_tokens(10000);
+  load.set_prefill_tokens_per_second(1000);  // a new prompt waits for 10 s
+  worker.SetLoad(load);
+  ASSERT_TRUE(WaitFor([&] { return Status().workers(0).waiting_requests() == 9; }));
+  const auto late_requests = [&](const std::string& treatment) {
+    const auto page = testing::MetricsPage::Fetch(router_->metrics_port());
+    EXPECT_OK(page);
+    return page.ok() ? page->Sum("baton_late_requests_total", {{"model", "demo"}, {"treatment", treatment}}) : -1;
+  };
+  const auto log_of = [&](const v1::GenerateRequest& request, grpc::StatusCode code) {
+    ::testing::internal::CaptureStderr();
+    EXPECT_EQ(Generate(request).status.error_code(), code);
+    return ::testing::internal::GetCapturedStderr();
+  };
+
+  v1::GenerateRequest request = Request(5);
+  EXPECT_THAT(log_of(request, grpc::StatusCode::OK), ::testing::HasSubstr("priority=interactive"));
+  request.set_priority(v1::PRIORITY_BATCH);
+  EXPECT_THAT(log_of(request, grpc::StatusCode::OK), ::testing::HasSubstr("priority=batch"));
+  EXPECT_EQ(late_requests("refused"), 0);
+  EXPECT_EQ(late_requests("batch"), 0) << "the client asked for it";
+
+  request.set_priority(v1::PRIORITY_INTERACTIVE);
+  request.set_ttft_slo_seconds(1);
+  EXPECT_THAT(log_of(request, grpc::StatusCode::RESOURCE_EXHAUSTED), ::testing::HasSubstr("priority=interactive"));
+  EXPECT_EQ(late_requests("refused"), 1);
+  EXPECT_EQ(late_requests("batch"), 0);
+
+  request.set_when_late(v1::WHEN_LATE_SERVE);
+  EXPECT_THAT(log_of(request, grpc::StatusCode::OK), ::testing::HasSubstr("priority=batch"));
+  EXPECT_EQ(late_requests("refused"), 1);
+  EXPECT_EQ(late_requests("batch"), 1);
+}
+
 }  // namespace
 }  // namespace baton::router

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <string>
 #include <vector>
@@ -291,6 +292,22 @@ TEST_F(RouterTest, APortInUseIsSaid) {
   options_.metrics_listen = options_.listen;
   EXPECT_TRUE(testing::Fails(Router::Start(options_), absl::StatusCode::kUnavailable,
                              absl::StrCat("metrics-listen: cannot listen on ", options_.listen)));
+}
+
+// A limit of this process that changes shows whether a status reads it again.
+TEST_F(RouterTest, TheFactsOfARouterAreThoseOfItsStart) {
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  rlimit lower = before;
+  --lower.rlim_cur;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &lower), 0);
+  const v1::ProcessFacts facts = Status().router();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(facts.max_open_files(), before.rlim_cur);
+  EXPECT_FALSE(facts.version().empty());
+  EXPECT_GE(facts.cpus(), 1u);
 }
 
 }  // namespace

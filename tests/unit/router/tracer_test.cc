@@ -22,28 +22,32 @@ namespace {
 
 using testing::Fails;
 
-v1::Trace Named(const std::string& id, const std::string& label = "") {
-  v1::Trace trace;
-  trace.set_request_id(id);
-  trace.set_trace_id("t" + id);
-  trace.set_request_label(label);
+std::string IdOf(uint64_t number) { return RequestId{.high = 0, .low = number}.ToString(); }
+
+TraceRecord Named(uint64_t number, const std::string& label = "") {
+  TraceRecord trace;
+  trace.id.low = number;
+  trace.trace_id = absl::StrCat("t", number);
+  trace.label = label;
   return trace;
 }
 
 TEST(TracerTest, FindsTheLatestByRequestTraceOrLabel) {
   Tracer tracer(0, nullptr);
-  tracer.Add(Named("1", "same"), false);
-  tracer.Add(Named("2", "same"), false);
-  for (const char* id : {"2", "t2", "same"}) EXPECT_EQ(tracer.Find(id).value()->request_id(), "2") << id;
-  EXPECT_EQ(tracer.Find("1").value()->request_id(), "1");
+  tracer.Add(Named(1, "same"), false);
+  tracer.Add(Named(2, "same"), false);
+  for (const std::string& id : {IdOf(2), std::string("t2"), std::string("same")}) {
+    EXPECT_EQ(tracer.Find(id).value().request_id(), IdOf(2)) << id;
+  }
+  EXPECT_EQ(tracer.Find(IdOf(1)).value().request_id(), IdOf(1));
   EXPECT_TRUE(Fails(tracer.Find("3"), absl::StatusCode::kNotFound, "no trace of \"3\""));
 }
 
 TEST(TracerTest, KeepsTheLastOnes) {
   Tracer tracer(0, nullptr);
-  for (size_t i = 0; i <= Tracer::kRecent; ++i) tracer.Add(Named(absl::StrCat(i)), false);
-  EXPECT_FALSE(tracer.Find("0").ok());
-  EXPECT_TRUE(tracer.Find("1").ok());
+  for (size_t i = 0; i <= Tracer::kRecent; ++i) tracer.Add(Named(i), false);
+  EXPECT_FALSE(tracer.Find(IdOf(0)).ok());
+  EXPECT_TRUE(tracer.Find(IdOf(1)).ok());
 }
 
 TEST(TracerTest, AClientsTraceGoesOnAndOthersGetTheRequestsId) {
@@ -112,7 +116,7 @@ class ExporterTest : public ::testing::Test {
     return Count(name) == count;
   }
   void Export(size_t count) {
-    for (size_t i = 0; i < count; ++i) exporter_->Export(std::make_shared<const v1::Trace>(Named("1")));
+    for (size_t i = 0; i < count; ++i) exporter_->Export(std::make_shared<const TraceRecord>(Named(1)));
   }
   prometheus::Registry& registry() { return server_->registry(); }
 

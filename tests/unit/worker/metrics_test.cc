@@ -86,5 +86,13 @@ TEST_F(WorkerMetricsTest, AStepCountsUnlessItHoldsProbesOnly) {
   EXPECT_EQ(Page().Sum("baton_worker_step_sequences_sum"), 2);
 }
 
+TEST_F(WorkerMetricsTest, TheAgeOfTheOldestQuarantineIsZeroWithoutQuarantinedPages) {
+  const SteadyTime start;
+  metrics_.SetQuarantine(start + absl::Seconds(2), start + absl::Seconds(9));
+  EXPECT_EQ(Page().Sum("baton_worker_quarantine_oldest_seconds", {{"model", "m"}, {"role", "both"}}), 7);
+  metrics_.SetQuarantine(std::nullopt, start + absl::Seconds(10));
+  EXPECT_EQ(Page().Sum("baton_worker_quarantine_oldest_seconds", {{"model", "m"}, {"role", "both"}}), 0);
+}
+
 }  // namespace
 }  // namespace baton

@@ -19,8 +19,8 @@
   "kv-memory" (printf "%sB" $own.kvMemory)
   "kv-dtype" $values.model.kvDtype
   "quantize" $values.model.quantize
-  "max-sequences" (int $own.maxSequences)
   "secret-file" (printf "/etc/baton/secret/%s" $values.secret.key)) -}}
+{{- if $own.maxSequences -}}{{- $_ := set $config "max-sequences" (int $own.maxSequences) -}}{{- end -}}
 {{- if $values.model.name -}}{{- $_ := set $config "model-name" $values.model.name -}}{{- end -}}
 {{- end -}}
 {{- if $facts.handoff -}}
