@@ -171,28 +171,38 @@ WorkerTable::Candidates WorkerTable::FindCandidates(SteadyTime now, const Placem
 }
 
 PlacementResult WorkerTable::Place(SteadyTime now, const PlacementQuery& query) {
-  PlacementNeed need = NeedOf(query);
+  const PlacementNeed need = NeedOf(query);
   const Candidates candidates = FindCandidates(now, query);
   if (query.migrates) return PlaceMigration(now, candidates, query);
   if (query.pin) return PlacePinned(now, candidates, query);
-  std::optional<size_t> chosen = ChoosePair(options_.placement, candidates.pairs, need, turn_++);
-  WantFasterPair(now, candidates, need, chosen ? &candidates.pairs[*chosen] : nullptr);
-  if (!chosen) return WhyNotPlaced(now, candidates, query);
+  const std::optional<size_t> chosen = ChoosePair(options_.placement, candidates.pairs, need, turn_++);
+  if (!chosen) {
+    WantFasterPair(now, candidates, need, nullptr);
+    return WhyNotPlaced(now, candidates, query);
+  }
+  PlacementResult result = PlaceUnlessLate(now, *chosen, candidates, query, need);
+  // Last: the set may forget the chosen pair for a faster one.
+  WantFasterPair(now, candidates, need, &candidates.pairs[*chosen]);
+  return result;
+}
+
+PlacementResult WorkerTable::PlaceUnlessLate(SteadyTime now, size_t pair, const Candidates& candidates,
+                                             const PlacementQuery& query, PlacementNeed need) {
   if (!query.has_begun) {
     const AssumedSpeed assumed = FastestOf(candidates.pairs);
-    Judgement judgement = Judge(candidates.pairs[*chosen], need, assumed);
+    Judgement judgement = Judge(candidates.pairs[pair], need, assumed);
     const bool serves_late = query.when_late == WhenLate::kServe && judgement.verdict == Verdict::kLate;
     if (!need.is_batch && (serves_late || judgement.verdict == Verdict::kHopeless)) {
       need.is_batch = true;
-      chosen = ChoosePair(options_.placement, candidates.pairs, need, turn_++);
-      judgement = Judge(candidates.pairs[*chosen], need, assumed);
+      pair = *ChoosePair(options_.placement, candidates.pairs, need, turn_++);
+      judgement = Judge(candidates.pairs[pair], need, assumed);
     }
     if (judgement.verdict == Verdict::kServe && OlderWaits(now, query)) judgement = {Verdict::kNoRoom, kTurnSeconds};
     if (judgement.verdict == Verdict::kNoRoom) NoteWaiter(now, query);
     if (judgement.verdict != Verdict::kServe) return NotNow(judgement, query, need);
     if (waiter_ && waiter_->request == query.request) waiter_.reset();
   }
-  return PlaceOn(now, candidates.pairs[*chosen], candidates, query, need.is_batch);
+  return PlaceOn(now, candidates.pairs[pair], candidates, query, need.is_batch);
 }
 
 PlacementResult WorkerTable::PlaceOn(SteadyTime now, const PairView& view, const Candidates& candidates,
