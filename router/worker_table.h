@@ -218,8 +218,8 @@ class WorkerTable {
   Candidates FindCandidates(SteadyTime now, const PlacementQuery& query) const;
   std::string Explain(const Candidates& candidates, const PlacementNeed& need) const;
   static PlacementResult NotNow(const Judgement& judgement, const PlacementQuery& query, const PlacementNeed& need);
-  PlacementResult PlaceUnlessLate(SteadyTime now, size_t pair, const Candidates& candidates, const PlacementQuery& query,
-                                  PlacementNeed need);
+  PlacementResult PlaceUnlessLate(SteadyTime now, size_t pair, const Candidates& candidates,
+                                  const PlacementQuery& query, PlacementNeed need);
   PlacementResult PlaceOn(SteadyTime now, const PairView& view, const Candidates& candidates,
                           const PlacementQuery& query, bool is_batch);
   PlacementResult PlaceMigration(SteadyTime now, const Candidates& candidates, const PlacementQuery& query);
