@@ -60,8 +60,12 @@ class WorkerLossTest : public ClusterTest {
     for (int busy = 0; busy < 2;) {
       const absl::StatusOr<v1::WorkerStatus> status = cluster_->WorkerStatus(worker);
       if (!status.ok()) return status.status();
-      const uint32_t enough = SteadyTime::Now() - start < absl::Milliseconds(500) ? 2 : 1;
-      busy = status->load().running_sequences() >= enough ? busy + 1 : 0;
+      const bool asks_for_several = SteadyTime::Now() - start < absl::Milliseconds(500);
+      // A prefill worker is busy for a while only with tokens left to compute.
+      const uint32_t tokens = status->role() != v1::WORKER_ROLE_PREFILL ? 0 : asks_for_several ? 200 : 1;
+      const bool is_busy =
+          status->load().running_sequences() >= (asks_for_several ? 2 : 1) && status->load().waiting_tokens() >= tokens;
+      busy = is_busy ? busy + 1 : 0;
       if (SteadyTime::Now() >= deadline) return absl::DeadlineExceededError(worker + " has nothing to do");
       absl::SleepFor(absl::Milliseconds(5));
     }
