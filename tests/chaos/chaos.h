@@ -273,6 +273,11 @@ class Chaos {
         break;
       case grpc::StatusCode::UNAVAILABLE:
       case grpc::StatusCode::RESOURCE_EXHAUSTED:
+        // A router refuses a request that cannot meet its deadline.
+        if (one.event.deadline > absl::ZeroDuration() && absl::StrContains(reply.status.error_message(), "too late")) {
+          ++counts_.late;
+          break;
+        }
         ++counts_.failed;
         ++reasons_[reply.status.error_message().substr(0, 60)];
         if (IsExplained(one, all)) {
