@@ -32,6 +32,7 @@ constexpr size_t kMaxReportedTenants = 64;
 
 void FillTenants(const std::map<std::string, uint64_t>& tenants, v1::WorkerLoad& load) {
   std::vector<std::pair<uint64_t, std::string>> most;
+  most.reserve(tenants.size());
   for (const auto& [tenant, tokens] : tenants) most.emplace_back(tokens, tenant);
   std::sort(most.rbegin(), most.rend());
   most.resize(std::min(most.size(), kMaxReportedTenants));

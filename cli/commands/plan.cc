@@ -51,6 +51,7 @@ absl::StatusOr<plan::WorkerKind> ReadKind(const std::string& file, const PlanFla
                                                    " bytes each, expected 2 or more"));
   }
   std::vector<MeasuredStep> steps;
+  steps.reserve(profile.steps.size());
   for (const StepProfile::Step& step : profile.steps) steps.push_back({step.work(), step.seconds});
   const StepCost learned = FitStepCost(steps, StepFigures::kAllButDecodeAttended);
   return plan::WorkerKind{.cost = profile.cost,

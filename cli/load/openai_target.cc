@@ -169,7 +169,7 @@ class OpenAiTarget::Io::Exchange : public std::enable_shared_from_this<Exchange>
   }
   void Connected() {
     error_code ignored;
-    connection_->stream.socket().set_option(Tcp::no_delay(true), ignored);
+    (void)connection_->stream.socket().set_option(Tcp::no_delay(true), ignored);
     Send();
   }
   void Send() {

@@ -47,6 +47,7 @@ std::vector<double> Sorted(const LoadSeries& series, std::optional<double> Reque
 
 std::vector<double> SortedEndToEnd(const LoadSeries& series) {
   std::vector<double> values;
+  values.reserve(series.requests.size());
   for (const RequestLatency& request : series.requests) values.push_back(request.end_to_end);
   std::ranges::sort(values);
   return values;
