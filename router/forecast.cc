@@ -47,12 +47,12 @@ double ComputeSeconds(uint64_t tokens, const WorkerView& prefill, const AssumedS
 }
 
 // The KV of one layer travels while the next layer is computed: only what outlasts the computation counts.
-double HandoffSeconds(const PairView& pair, const PlacementNeed& need, double compute_seconds,
+double HandoffSeconds(const PromptForecast& prompt, const DecodeForecast& decoding, const PathView& path,
                       const AssumedSpeed& assumed) {
-  const double speed = pair.path.bytes_per_second > 0 ? pair.path.bytes_per_second : assumed.path_bytes_per_second;
-  const uint64_t tokens = need.prompt_tokens - std::min(need.prompt_tokens, pair.decode.cached_tokens);
-  const double transfer = speed > 0 ? static_cast<double>(tokens * pair.prefill.kv_token_bytes) / speed : 0;
-  return std::max(0.0, transfer - compute_seconds) + kHandoffSeconds;
+  const double speed = path.bytes_per_second > 0 ? path.bytes_per_second : assumed.path_bytes_per_second;
+  const uint64_t bytes = uint64_t{decoding.tokens_lacked} * prompt.kv_token_bytes;
+  const double transfer = speed > 0 ? static_cast<double>(bytes) / speed : 0;
+  return std::max(0.0, transfer - prompt.compute) + prompt.handoff;
 }
 
 // The mean time between two ends of sequences.
@@ -98,7 +98,7 @@ double DelayOfOthers(const WorkerView& worker, uint64_t tokens, const AssumedSpe
   return kDelayWeight * worker.running_sequences * each;
 }
 
-void ForecastTpot(const WorkerView& decode, const PlacementNeed& need, Forecast& forecast) {
+void ForecastTpot(const WorkerView& decode, const PlacementNeed& need, DecodeForecast& forecast) {
   if (!decode.cost.known()) return;
   StepWork work = RunningWork(decode);
   const double before = decode.cost.Seconds(work);
@@ -139,31 +139,59 @@ uint32_t PagesToStart(const WorkerView& decode, uint32_t prompt_tokens) {
   return prompt_tokens / decode.page_tokens + (prompt_tokens % decode.page_tokens > 0 ? 1 : 0) + 1;
 }
 
-Forecast ForecastOf(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed) {
-  const uint64_t tokens = TokensToCompute(pair.prefill, need);
-  const double share = pair.local ? PromptShare(pair.prefill) : 1;
-  Forecast forecast;
-  forecast.compute = ComputeSeconds(tokens, pair.prefill, assumed);
-  const double compute = forecast.compute / share;
-  const double handoff = pair.local ? 0 : HandoffSeconds(pair, need, compute, assumed);
-  forecast.first_token = ComputeSeconds(TokensBefore(pair.prefill, need), pair.prefill, assumed) / share + compute +
-                         handoff + DecodeSeconds(pair.decode, need, assumed);
-  if (pair.local) forecast.delay = DelayOfOthers(pair.prefill, tokens, assumed);
-  forecast.misses_ttft = OddsOfMiss(need.waited + forecast.first_token, need.ttft_slo, kTtftSpread);
-  ForecastTpot(pair.decode, need, forecast);
+PromptForecast ForecastOfPrompt(const WorkerView& prefill, bool local, const PlacementNeed& need,
+                                const AssumedSpeed& assumed) {
+  const uint64_t tokens = TokensToCompute(prefill, need);
+  const double share = local ? PromptShare(prefill) : 1;
+  PromptForecast forecast;
+  forecast.alone = ComputeSeconds(tokens, prefill, assumed);
+  forecast.compute = forecast.alone / share;
+  forecast.done = ComputeSeconds(TokensBefore(prefill, need), prefill, assumed) / share + forecast.compute;
+  if (local) forecast.delay = DelayOfOthers(prefill, tokens, assumed);
+  if (!local) forecast.handoff = kHandoffSeconds;
+  forecast.kv_token_bytes = prefill.kv_token_bytes;
   return forecast;
 }
 
-Forecast ForecastOfDecoding(const WorkerView& decode, const PlacementNeed& need, const AssumedSpeed& assumed) {
-  Forecast forecast;
-  forecast.first_token = DecodeSeconds(decode, need, assumed);
+DecodeForecast ForecastOfDecoding(const WorkerView& decode, const PlacementNeed& need, const AssumedSpeed& assumed) {
+  DecodeForecast forecast;
+  forecast.wait = DecodeSeconds(decode, need, assumed);
+  forecast.tokens_lacked = need.prompt_tokens - std::min(need.prompt_tokens, decode.cached_tokens);
   ForecastTpot(decode, need, forecast);
   return forecast;
+}
+
+Forecast ForecastOf(const PromptForecast& prompt, const DecodeForecast& decoding, const PathView* path,
+                    const PlacementNeed& need, const AssumedSpeed& assumed) {
+  Forecast forecast;
+  forecast.compute = prompt.alone;
+  const double handoff = path == nullptr ? 0 : HandoffSeconds(prompt, decoding, *path, assumed);
+  forecast.first_token = prompt.done + handoff + decoding.wait;
+  forecast.delay = prompt.delay;
+  forecast.misses_ttft = OddsOfMiss(need.waited + forecast.first_token, need.ttft_slo, kTtftSpread);
+  forecast.misses_tpot = decoding.misses_tpot;
+  forecast.hopeless_tpot = decoding.hopeless_tpot;
+  forecast.others_missing = decoding.others_missing;
+  return forecast;
+}
+
+Forecast ForecastOf(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed) {
+  return ForecastOf(ForecastOfPrompt(pair.prefill, pair.local, need, assumed),
+                    ForecastOfDecoding(pair.decode, need, assumed), pair.local ? nullptr : &pair.path, need, assumed);
 }
 
 double CostOf(const Forecast& forecast) {
   const double misses = forecast.misses_ttft + forecast.misses_tpot + forecast.others_missing;
   return forecast.first_token + forecast.delay + kMissSeconds * misses;
+}
+
+double CostOf(const DecodeForecast& decoding) {
+  return decoding.wait + kMissSeconds * (decoding.misses_tpot + decoding.others_missing);
+}
+
+double LeastCostOf(const PromptForecast& prompt, const PlacementNeed& need) {
+  const double done = prompt.done + prompt.handoff;
+  return done + prompt.delay + kMissSeconds * OddsOfMiss(need.waited + done, need.ttft_slo, kTtftSpread);
 }
 
 Judgement Judge(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed) {

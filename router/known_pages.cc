@@ -16,6 +16,7 @@ void KnownPages::Apply(const v1::PageNews& news, size_t most) {
 }
 
 size_t KnownPages::CountPrefix(std::span<const PageKey> names) const {
+  if (names.empty() || !pages_.contains(names.front())) return 0;  // most workers know nothing of most prompts
   // A worker evicts no page before its successors: known pages come before unknown pages.
   const auto end =
       std::partition_point(names.begin(), names.end(), [&](PageKey page) { return pages_.contains(page); });

@@ -75,6 +75,7 @@ void WorkerTable::SetMembers(SteadyTime now, std::span<const std::string> addres
     Report(is_listed ? "worker.listed" : "worker.unlisted", worker.id, worker.address, false);
     pairs_.ForgetPairsOf(index);
     members_changed_ = true;
+    ++version_;
   }
   for (const std::string& address : addresses) {
     if (listed.erase(address) == 0) continue;  // known, or listed twice
@@ -100,6 +101,7 @@ void WorkerTable::ForgetUnlisted(SteadyTime now) {
     if (worker.live()) effects_.lost.push_back(*worker.ref);
     pairs_.ForgetPairsOf(worker.index);
     effects_.forgotten.push_back(worker.index);
+    ++version_;
     Report("worker.forgotten", worker.id, worker.address, false);
     return true;
   });
@@ -119,6 +121,7 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
   if (is_new && worker.live()) Lose(worker, "restarted");
   const bool was_away = is_new || worker.lost;
   const bool was_leaving = !is_new && worker.leaving();
+  const bool was_serving = !is_new && worker.serving();
   const bool same_model = !is_new && status.model().SerializeAsString() == worker.status.model().SerializeAsString();
   if (is_new) {
     worker.ref = WorkerRef{key, status.handoff_address(), connection()};
@@ -142,6 +145,8 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
   const double age = status.load().age_seconds();
   worker.load_as_of = now - (age > 0 ? std::min(absl::Seconds(age), kMaxReportAge) : absl::ZeroDuration());
   std::erase_if(worker.sent, [&](const SentWork& sent) { return sent.at + kReportLag < worker.load_as_of; });
+  UpdateLoad(worker);
+  if (was_serving != worker.serving() || was_away || !same_model) ++version_;
   if (was_away) {
     Report("worker.up", worker.id,
            absl::StrCat(worker.address, " role=", RoleName(status.role()), " model=", status.model().name(),
@@ -177,6 +182,7 @@ void WorkerTable::OnStreamEnded(SteadyTime now, size_t index, const absl::Status
   Worker* const found = Find(index);
   if (found == nullptr) return;
   Worker& worker = *found;
+  if (worker.serving()) ++version_;
   worker.connecting = false;
   worker.stream_open = false;
   ++worker.failed_connects;
@@ -188,6 +194,8 @@ void WorkerTable::Lose(Worker& worker, const std::string& why) {
   worker.lost = true;
   worker.detail = why;
   worker.sent.clear();
+  UpdateLoad(worker);
+  ++version_;
   effects_.lost.push_back(*worker.ref);
   pairs_.ForgetPairsOf(worker.index);
   members_changed_ = true;
@@ -332,6 +340,12 @@ void WorkerTable::OnPairBroken(SteadyTime now, uint64_t id, const std::string& w
 
 void WorkerTable::OnHandedOver(SteadyTime now, uint64_t pair, const v1::HandedOver& measured) {
   pairs_.OnHandedOver(now, pair, measured);
+  const Pair* known = pairs_.Find(pair);
+  for (Group& group : groups_) {
+    std::vector<ReadyPair>& ready = group.candidates.pairs;
+    const auto it = std::ranges::lower_bound(ready, pair, {}, &ReadyPair::id);
+    if (known != nullptr && it != ready.end() && it->id == pair) it->path = known->path;
+  }
 }
 
 WorkerTable::Effects WorkerTable::Advance(SteadyTime now) {
