@@ -82,6 +82,7 @@ void WorkerTable::SetMembers(SteadyTime now, std::span<const std::string> addres
     Worker& worker = workers_[next_index_];
     worker.index = next_index_++;
     worker.address = worker.id = address;
+    worker.pages = pages_.Add();
     effects_.joined.emplace_back(worker.index, address);
   }
 }
@@ -101,6 +102,7 @@ void WorkerTable::ForgetUnlisted(SteadyTime now) {
     if (worker.live()) effects_.lost.push_back(*worker.ref);
     pairs_.ForgetPairsOf(worker.index);
     effects_.forgotten.push_back(worker.index);
+    pages_.Remove(worker.pages);
     ++version_;
     Report("worker.forgotten", worker.id, worker.address, false);
     return true;
@@ -127,7 +129,7 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
     worker.ref = WorkerRef{key, status.handoff_address(), connection()};
     worker.id = key.id;
     worker.sent.clear();
-    worker.pages.Clear();
+    pages_.Clear(worker.pages);
     worker.watching_pages = false;  // it needs a watch of its own
     ++worker.pages_watch;
     worker.next_pages_watch = now;
@@ -223,7 +225,7 @@ void WorkerTable::AdvanceWorkers(SteadyTime now) {
 void WorkerTable::OnPages(const WatchPages& watch, const v1::PageNews& news) {
   Worker* const worker = Find(watch.worker);
   if (worker == nullptr || watch.watch != worker->pages_watch) return;
-  worker->pages.Apply(news, worker->status.capacity().pages_total());
+  pages_.Apply(worker->pages, news, worker->status.capacity().pages_total());
 }
 
 void WorkerTable::OnPagesEnded(SteadyTime now, const WatchPages& watch, const absl::Status& status) {
@@ -232,7 +234,7 @@ void WorkerTable::OnPagesEnded(SteadyTime now, const WatchPages& watch, const ab
   Worker& worker = *found;
   worker.watching_pages = false;
   worker.next_pages_watch = now + kPagesBackoff;
-  worker.pages.Clear();
+  pages_.Clear(worker.pages);
   // That the worker went away is said elsewhere.
   if (status.ok() || absl::IsUnavailable(status) || absl::IsCancelled(status)) return;
   std::string error = status.ToString();

@@ -177,7 +177,7 @@ class WorkerTable {
     SteadyTime load_as_of = SteadyTime::InfinitePast();  // of the figures in status.load()
     std::vector<SentWork> sent;                          // in order of time
     Load known;                                          // from `status` and `sent`
-    KnownPages pages;
+    KnownPages::Slot pages = 0;
     bool watching_pages = false;
     uint64_t pages_watch = 0;  // the latest; pages of an earlier watch are dropped
     std::string pages_error;   // why the previous watch ended
@@ -232,7 +232,8 @@ class WorkerTable {
   bool Matches(const Worker& worker, const PlacementQuery& query) const;
   static void UpdateLoad(Worker& worker);
   static void Send(Worker& worker, SentWork sent);
-  static void View(SteadyTime now, const Worker& worker, const PlacementQuery& query, WorkerView& view);
+  static void View(SteadyTime now, const Worker& worker, const PlacementQuery& query, uint32_t cached_pages,
+                   WorkerView& view);
   static void SplitByTenant(const Load& load, const std::string& tenant, WorkerView& view);
   Group MakeGroup(SteadyTime now, const PlacementQuery& query) const;
   PairStatus StatusOf(const Pair& pair) const;
@@ -268,6 +269,7 @@ class WorkerTable {
   size_t next_index_ = 0;
   std::map<std::string, SteadyTime> past_models_;  // of forgotten workers, by name: when the last one was forgotten
   PairSet pairs_;
+  KnownPages pages_;
   std::vector<Group> groups_;
   uint64_t version_ = 0;          // changes whenever a worker begins or ceases to serve, or serves something else
   uint64_t groups_version_ = 0;   // the sum of both versions when the groups were made

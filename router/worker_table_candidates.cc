@@ -89,12 +89,11 @@ void WorkerTable::Send(Worker& worker, SentWork sent) {
 }
 
 // Completes a worker's view with what the time and the query decide.
-void WorkerTable::View(SteadyTime now, const Worker& worker, const PlacementQuery& query, WorkerView& view) {
+void WorkerTable::View(SteadyTime now, const Worker& worker, const PlacementQuery& query, uint32_t cached_pages,
+                       WorkerView& view) {
   view = worker.known.view;
   view.avoided = std::ranges::find(query.avoid, worker.ref->key) != query.avoid.end();
-  if (query.page_tokens == view.page_tokens) {
-    view.cached_tokens = static_cast<uint32_t>(worker.pages.CountPrefix(query.pages)) * view.page_tokens;
-  }
+  if (query.page_tokens == view.page_tokens) view.cached_tokens = cached_pages * view.page_tokens;
   WaitingPrompts waiting = worker.known.WaitingAt(now);
   view.waiting_batch_tokens = static_cast<uint64_t>(waiting.batch);
   view.waiting_tokens = static_cast<uint64_t>(waiting.interactive + waiting.batch);
@@ -145,8 +144,10 @@ const WorkerTable::Group& WorkerTable::FindCandidates(SteadyTime now, const Plac
   std::erase_if(groups_, [&](const Group& group) { return now - group.made_at > kGroupAge; });
   auto found = std::ranges::find_if(groups_, [&](const Group& group) { return group.Serves(query); });
   if (found == groups_.end()) found = groups_.insert(groups_.end(), MakeGroup(now, query));
+  const std::vector<uint32_t> cached_pages = pages_.CountPrefix(query.pages);
   for (size_t i = 0; i < found->workers.size(); ++i) {
-    View(now, *found->workers[i], query, found->candidates.workers[i]);
+    const Worker& worker = *found->workers[i];
+    View(now, worker, query, cached_pages[worker.pages], found->candidates.workers[i]);
   }
   return *found;
 }
