@@ -104,12 +104,17 @@ void ForecastTpot(const WorkerView& decode, const PlacementNeed& need, DecodeFor
   const double before = decode.cost.Seconds(work);
   work.AddDecode(static_cast<int>(need.prompt_tokens));
   const double after = decode.cost.Seconds(work);
-  StepWork alone;
-  alone.AddDecode(static_cast<int>(need.prompt_tokens));
   forecast.misses_tpot = OddsOfMiss(after, need.tpot_slo, kTpotSpread);
-  forecast.hopeless_tpot = OddsOfMiss(decode.cost.Seconds(alone), need.tpot_slo, kTpotSpread);
   forecast.others_missing = decode.objectives * (OddsOfMiss(after, decode.tpot_slo, kTpotSpread) -
                                                  OddsOfMiss(before, decode.tpot_slo, kTpotSpread));
+}
+
+// Returns the odds that the request would miss the time per token alone at the decode worker.
+double HopelessTpot(const WorkerView& decode, const PlacementNeed& need) {
+  if (!decode.cost.known()) return 0;
+  StepWork alone;
+  alone.AddDecode(static_cast<int>(need.prompt_tokens));
+  return OddsOfMiss(decode.cost.Seconds(alone), need.tpot_slo, kTpotSpread);
 }
 
 uint64_t TokensBefore(const WorkerView& prefill, const PlacementNeed& need) {
@@ -170,7 +175,6 @@ Forecast ForecastOf(const PromptForecast& prompt, const DecodeForecast& decoding
   forecast.delay = prompt.delay;
   forecast.misses_ttft = OddsOfMiss(need.waited + forecast.first_token, need.ttft_slo, kTtftSpread);
   forecast.misses_tpot = decoding.misses_tpot;
-  forecast.hopeless_tpot = decoding.hopeless_tpot;
   forecast.others_missing = decoding.others_missing;
   return forecast;
 }
@@ -215,7 +219,7 @@ Judgement Judge(const PairView& pair, const PlacementNeed& need, const AssumedSp
       return after(Verdict::kLate, need.waited + forecast.first_token - longest);
     }
   }
-  const double gain = 1 - (forecast.misses_tpot - forecast.hopeless_tpot) - forecast.others_missing;
+  const double gain = 1 - (forecast.misses_tpot - HopelessTpot(pair.decode, need)) - forecast.others_missing;
   if (gain < kLeastGain) {
     return after(Verdict::kNoRoom, SecondsUntilRoom(pair, assumed));
   }

@@ -108,7 +108,6 @@ struct Forecast {
   double delay = 0;           // of all sequences that decode where the prompt is computed, together
   double misses_ttft = 0;     // odds that the request misses its objective for the first token
   double misses_tpot = 0;     // the same for the time per token
-  double hopeless_tpot = 0;   // odds that it would miss the time per token alone at the decode worker
   double others_missing = 0;  // by how much the request raises the number of sequences that miss their objectives
 };
 // The part of a forecast that the worker decides where the prompt is computed. All pairs of a prefill worker share it.
@@ -124,7 +123,6 @@ struct PromptForecast {
 struct DecodeForecast {
   double wait = 0;         // time until the sequence decodes, once its KV is there
   double misses_tpot = 0;  // these as in Forecast
-  double hopeless_tpot = 0;
   double others_missing = 0;
   uint32_t tokens_lacked = 0;  // of the prompt: their KV must travel
 };
