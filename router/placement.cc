@@ -35,7 +35,7 @@ constexpr double kAnyCost = std::numeric_limits<double>::max();  // but not an i
 // The least cost of pairs is a sum in another order than their cost.
 constexpr double kRounding = 1 - 1e-9;
 
-// What a request costs at single workers: computed once for all pairs of a worker.
+// The cost of a request at single workers, computed once for all pairs of a worker.
 struct PromptCost {
   double least = kInfinity;  // as LeastCostOf; infinite where the request must not or cannot go
   PromptForecast forecast = {};

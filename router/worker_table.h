@@ -137,7 +137,7 @@ class WorkerTable {
     double tpot_slo = 0;  // of that sequence; 0: none
   };
 
-  // What placement knows of a worker, but for what the time and the query decide. UpdateLoad keeps it up to date.
+  // A worker for placement, but for what the time and the query decide. UpdateLoad keeps it up to date.
   struct Load {
     WorkerView view;
     WaitingPrompts waiting;  // at waiting_at

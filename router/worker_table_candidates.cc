@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the table knows of the workers that could serve a request, as placement sees them.
+// The workers that could serve a request, as placement sees them.
 #include <algorithm>
 #include <utility>
 

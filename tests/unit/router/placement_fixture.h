@@ -40,7 +40,7 @@ inline std::optional<size_t> ChoosePair(const PlacementRules& rules, std::span<c
   return ChoosePair(rules, candidates, need, turn);
 }
 
-// What ChoosePair must choose: compares the costs of all pairs.
+// The choice that ChoosePair must make: compares the costs of all pairs.
 inline std::optional<size_t> ChooseOfAll(const PlacementRules& rules, const Candidates& candidates,
                                          const PlacementNeed& need, uint64_t turn) {
   std::vector<PairView> pairs;
