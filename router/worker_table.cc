@@ -35,6 +35,12 @@ std::string Unusable(const v1::WorkerStatus& status) {
   return "";
 }
 
+// Whether both reports say the same of what the worker can serve.
+bool IsSameOffer(const v1::WorkerStatus& a, const v1::WorkerStatus& b) {
+  return a.role() == b.role() && a.model().SerializeAsString() == b.model().SerializeAsString() &&
+         a.capacity().SerializeAsString() == b.capacity().SerializeAsString();
+}
+
 }  // namespace
 
 WorkerTable::WorkerTable(Options options) : options_(std::move(options)) {}
@@ -124,6 +130,7 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
   const bool was_away = is_new || worker.lost;
   const bool was_leaving = !is_new && worker.leaving();
   const bool was_serving = !is_new && worker.serving();
+  const bool same_offer = !is_new && IsSameOffer(status, worker.status);
   const bool same_model = !is_new && status.model().SerializeAsString() == worker.status.model().SerializeAsString();
   if (is_new) {
     worker.ref = WorkerRef{key, status.handoff_address(), connection()};
@@ -151,7 +158,7 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
     return std::ranges::find(recent, sent.request) != recent.end() || sent.at + kReportLag < worker.load_as_of;
   });
   UpdateLoad(worker);
-  if (was_serving != worker.serving() || was_away || !same_model) ++version_;
+  if (was_serving != worker.serving() || was_leaving != worker.leaving() || was_away || !same_offer) ++version_;
   if (was_away) {
     Report("worker.up", worker.id,
            absl::StrCat(worker.address, " role=", RoleName(status.role()), " model=", status.model().name(),
@@ -258,6 +265,7 @@ void WorkerTable::OnAssets(SteadyTime now, const std::string& fingerprint,
   entry.fetching = false;
   if (assets.ok()) {
     entry.loaded = *std::move(assets);
+    ++version_;
     Report("model.assets_loaded", fingerprint, "", false);
     const absl::Status& templates = entry.loaded->templates.status();
     if (!templates.ok() && !absl::IsNotFound(templates)) {
