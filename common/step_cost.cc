@@ -72,9 +72,9 @@ int StepCost::PromptTokensWithin(double seconds, const StepWork& work, int posit
   const double left = seconds - Seconds(work);
   if (left <= 0) return 0;
   if (std::isinf(left)) return INT32_MAX;
-  // A chunk of n tokens costs n * (prompt_token + attended * (position + (n + 1) / 2)).
-  const double square = attended / 2;
-  const double linear = prompt_token + attended * (position + 0.5);
+  // A chunk of n tokens costs n * (prompt_token + prompt_attended * (position + (n + 1) / 2)).
+  const double square = prompt_attended / 2;
+  const double linear = prompt_token + prompt_attended * (position + 0.5);
   if (linear <= 0) return INT32_MAX;
   // The form of the root that stays exact for a small square.
   const double tokens = 2 * left / (linear + std::sqrt(linear * linear + 4 * square * left));
@@ -84,7 +84,7 @@ int StepCost::PromptTokensWithin(double seconds, const StepWork& work, int posit
 void StepCostEstimate::Add(const StepWork& work, double seconds) {
   const double rows = work.prompt_tokens + work.decode_rows;
   if (seconds <= 0 || rows <= 0) return;
-  const double context = work.attended / rows;
+  const double context = (work.prompt_attended + work.decode_attended) / rows;
   const size_t context_cell = context < 512 ? 0 : context < 4096 ? 1 : 2;
   Cell& cell = cells_[(CellOf(work.prompt_tokens, kPromptCells) * kRowCells + CellOf(work.decode_rows, kRowCells)) *
                           kContextCells +
@@ -94,7 +94,8 @@ void StepCostEstimate::Add(const StepWork& work, double seconds) {
   if (cell.steps > kFirstSteps) weight *= std::min(1.0, kOutlier * cell.seconds / seconds);
   cell.work.prompt_tokens += weight * (work.prompt_tokens - cell.work.prompt_tokens);
   cell.work.decode_rows += weight * (work.decode_rows - cell.work.decode_rows);
-  cell.work.attended += weight * (work.attended - cell.work.attended);
+  cell.work.prompt_attended += weight * (work.prompt_attended - cell.work.prompt_attended);
+  cell.work.decode_attended += weight * (work.decode_attended - cell.work.decode_attended);
   cell.seconds += weight * (seconds - cell.seconds);
 }
 
@@ -103,16 +104,16 @@ StepCost StepCostEstimate::Fit() const {
   for (const Cell& cell : cells_) {
     if (cell.steps > 0) means.push_back({cell.work, cell.seconds});
   }
-  return FitStepCost(means, StepFigures::kAllButDecodeAttended);
+  return FitStepCost(means);
 }
 
-StepCost FitStepCost(std::span<const MeasuredStep> steps, StepFigures figures) {
+StepCost FitStepCost(std::span<const MeasuredStep> steps) {
   Matrix a = {};
   Vector b = {};
   for (const MeasuredStep& step : steps) {
     // Divided by the step's time: a small step's error counts as much as a large step's.
     const Vector x = {1 / step.seconds, step.work.prompt_tokens / step.seconds, step.work.decode_rows / step.seconds,
-                      step.work.attended / step.seconds, step.work.decode_attended / step.seconds};
+                      step.work.prompt_attended / step.seconds, step.work.decode_attended / step.seconds};
     for (int i = 0; i < kFigures; ++i) {
       for (int j = 0; j < kFigures; ++j) a[i][j] += x[i] * x[j];
       b[i] += x[i];
@@ -122,8 +123,7 @@ StepCost FitStepCost(std::span<const MeasuredStep> steps, StepFigures figures) {
   // A later set, of figures that matter less, must be clearly better.
   Vector best = {};
   double least = 0;  // the squared error, less that of a cost of 0
-  const unsigned sets = 1u << (figures == StepFigures::kAll ? kFigures : kFigures - 1);
-  for (unsigned used = 1; used < sets; ++used) {
+  for (unsigned used = 1; used < 1u << kFigures; ++used) {
     const std::optional<Vector> x = Solve(a, b, used);
     if (!x || std::ranges::any_of(*x, [](double figure) { return figure < 0; })) continue;
     double error = 0;

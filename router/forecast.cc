@@ -90,7 +90,7 @@ double LongestWithOdds(double odds, double objective, double spread) {
 StepWork RunningWork(const WorkerView& worker) {
   StepWork work;
   work.decode_rows = worker.running_sequences;
-  work.attended = static_cast<double>(worker.running_tokens + worker.running_sequences);
+  work.decode_attended = static_cast<double>(worker.running_tokens + worker.running_sequences);
   return work;
 }
 

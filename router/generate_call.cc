@@ -104,10 +104,10 @@ absl::Status GenerateCall::Run(const v1::GenerateRequest& request) {
   model_ = model.name;
   options.tracer = context_.tracer;
   const SteadyTime before = SteadyTime::Now();
-  BATON_ASSIGN_OR_RETURN(
-      options.spec,
-      ResolveRequest(request, *model.assets, model.limits,
-                     {.seed = DrawSeed(), .objectives = context_.objectives, .when_late = context_.when_late}));
+  BATON_ASSIGN_OR_RETURN(options.spec, ResolveRequest(request, *model.assets, model.limits,
+                                                      {.seed = DrawSeed(),
+                                                       .objectives = context_.objectives.Of(model.name),
+                                                       .when_late = context_.when_late}));
   trace_->Tokenized(before, SteadyTime::Now(), options.spec.prompt.size());
   options.spec.model = model.name;
   BATON_RETURN_IF_ERROR(context_.registry->CheckPin(options.spec));

@@ -33,7 +33,7 @@ struct ServiceContext {
   Tracer* tracer = nullptr;
   RetryPolicy retry;
   absl::Duration default_deadline = absl::Minutes(10);
-  Objectives objectives = {};  // of interactive requests without objectives of their own
+  DefaultObjectives objectives = {};
   WhenLate when_late = WhenLate::kRefuse;
   bool allow_pins = true;
   v1::ProcessFacts facts;  // of this process, when it started

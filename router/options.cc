@@ -7,6 +7,7 @@
 #include "common/metrics.h"
 #include "common/status_macros.h"
 #include "router/discovery/dns_lookup.h"
+#include "router/objectives.h"
 
 namespace baton::router {
 
@@ -53,6 +54,9 @@ void DescribeOptions(OptionSet& set, RouterOptions& options) {
           "time; 0: none",
           absl::ZeroDuration(), absl::Hours(1));
 
+  set.AddList("model-slo", &options.model_slos,
+              "MODEL=TTFT/TPOT, such as llama=500ms/30ms: the objectives of one model instead of --ttft-slo and "
+              "--tpot-slo");
   set.AddChoice("when-late", &options.when_late, {"refuse", "serve"},
                 "a request that would miss an objective because of the load: refuse it with a retry hint, or serve it "
                 "with priority batch; requests may choose for themselves");
@@ -114,6 +118,7 @@ absl::Status CheckOptions(const RouterOptions& options) {
   if (!options.metrics_listen.empty()) {
     BATON_RETURN_IF_ERROR(OfOption("metrics-listen", ParseHostPort(options.metrics_listen)).status());
   }
+  BATON_RETURN_IF_ERROR(OfOption("model-slo", DefaultObjectives::Parse({}, options.model_slos)).status());
   if (options.heartbeat_interval * 2 > options.peer_timeout) {
     return absl::InvalidArgumentError(
         absl::StrCat("heartbeat-interval: ", absl::FormatDuration(options.heartbeat_interval),

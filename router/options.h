@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -37,6 +38,7 @@ struct RouterOptions {
   std::string pins = "on";
   absl::Duration ttft_slo;  // 0: none
   absl::Duration tpot_slo;
+  std::vector<std::string> model_slos;
   std::string when_late = "refuse";
   std::string preset;
 

@@ -16,17 +16,11 @@
 #include "baton/v1/inference.pb.h"
 #include "baton/v1/worker.pb.h"
 #include "engine/types.h"
+#include "router/objectives.h"
 #include "router/pin.h"
 #include "text/assets/model_assets.h"
 
 namespace baton::router {
-
-// Times that a request should keep; 0: none.
-struct Objectives {
-  absl::Duration ttft;  // request received to first token sent
-  absl::Duration tpot;  // mean time per output token after the first
-  bool any() const { return ttft > absl::ZeroDuration() || tpot > absl::ZeroDuration(); }
-};
 
 // Decides about a request that would come too late, or would make others come too late.
 enum class WhenLate : uint8_t { kRefuse, kServe };

@@ -81,7 +81,8 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
   parts.context.tracer = parts.tracer.get();
   parts.context.retry = {options.max_attempts, options.overload_wait, options.placement_wait};
   parts.context.default_deadline = options.default_deadline;
-  parts.context.objectives = {options.ttft_slo, options.tpot_slo};
+  BATON_ASSIGN_OR_RETURN(parts.context.objectives,
+                         DefaultObjectives::Parse({options.ttft_slo, options.tpot_slo}, options.model_slos));
   parts.context.when_late = options.when_late == "serve" ? WhenLate::kServe : WhenLate::kRefuse;
   parts.context.allow_pins = options.pins == "on";
   parts.context.facts = ReadProcessFacts(/*threads=*/0);

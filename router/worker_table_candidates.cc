@@ -58,7 +58,8 @@ void WorkerTable::UpdateLoad(Worker& worker) {
   view.cost = {.step = cost.step_seconds(),
                .prompt_token = cost.prompt_token_seconds(),
                .decode_row = cost.decode_row_seconds(),
-               .attended = cost.attended_seconds()};
+               .prompt_attended = cost.prompt_attended_seconds(),
+               .decode_attended = cost.decode_attended_seconds()};
   view.pages_free =
       view.pages_total - std::min(view.pages_total, uint64_t{load.pages_used()} + load.pages_quarantined());
   known.waiting.batch = static_cast<double>(std::min(view.waiting_batch_tokens, view.waiting_tokens));

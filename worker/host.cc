@@ -239,11 +239,13 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
   if (const int64_t began = load_.step_began_nanos; began != 0) {
     load.set_age_seconds(absl::ToDoubleSeconds(SteadyTime::Now() - SteadyTime() - absl::Nanoseconds(began)));
   }
+  const StepCost measured = load_.cost();
   v1::StepCost& cost = *load.mutable_step_cost();
-  cost.set_step_seconds(load_.cost_step);
-  cost.set_prompt_token_seconds(load_.cost_prompt_token);
-  cost.set_decode_row_seconds(load_.cost_decode_row);
-  cost.set_attended_seconds(load_.cost_attended);
+  cost.set_step_seconds(measured.step);
+  cost.set_prompt_token_seconds(measured.prompt_token);
+  cost.set_decode_row_seconds(measured.decode_row);
+  cost.set_prompt_attended_seconds(measured.prompt_attended);
+  cost.set_decode_attended_seconds(measured.decode_attended);
 
   *status.mutable_facts() = facts_;
   status.set_sent_unix_nanos(absl::ToUnixNanos(absl::Now()));

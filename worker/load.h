@@ -29,11 +29,6 @@ struct WorkerLoadBoard {
   std::atomic<double> tpot_slo_seconds{0};        // the least of these objectives; 0: none
   std::atomic<double> sequence_seconds{0};        // mean time that recent sequences decoded; 0: not measured
   std::atomic<int64_t> step_began_nanos{0};       // SteadyTime of the step that runs; 0: none
-  // StepCost
-  std::atomic<double> cost_step{0};
-  std::atomic<double> cost_prompt_token{0};
-  std::atomic<double> cost_decode_row{0};
-  std::atomic<double> cost_attended{0};
 
   // Tokens of waiting interactive prompts by tenant.
   void SetTenants(std::map<std::string, uint64_t> tenants) {
@@ -56,16 +51,19 @@ struct WorkerLoadBoard {
   }
 
   void SetCost(const StepCost& cost) {
-    cost_step = cost.step;
-    cost_prompt_token = cost.prompt_token;
-    cost_decode_row = cost.decode_row;
-    cost_attended = cost.attended;
+    MutexLock lock(mutex_);
+    cost_ = cost;
+  }
+  StepCost cost() const {
+    MutexLock lock(mutex_);
+    return cost_;
   }
 
  private:
   mutable Mutex mutex_;
   std::map<std::string, uint64_t> tenants_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> recent_ ABSL_GUARDED_BY(mutex_);
+  StepCost cost_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Updates an exponential mean of about the last 1 / weight samples.

@@ -50,12 +50,7 @@ absl::StatusOr<plan::WorkerKind> ReadKind(const std::string& file, const PlanFla
                                                    " tokens with ", profile.kv_token_bytes,
                                                    " bytes each, expected 2 or more"));
   }
-  std::vector<MeasuredStep> steps;
-  steps.reserve(profile.steps.size());
-  for (const StepProfile::Step& step : profile.steps) steps.push_back({step.work(), step.seconds});
-  const StepCost learned = FitStepCost(steps, StepFigures::kAllButDecodeAttended);
   return plan::WorkerKind{.cost = profile.cost,
-                          .known = learned.known() ? learned : profile.cost,
                           .schedule = flags.schedule,
                           .pages = static_cast<int>(std::min<double>(pages, INT32_MAX)),
                           .page_tokens = profile.page_tokens,

@@ -63,7 +63,7 @@ void SimulatedRouter::UpdateView(size_t index) {
                   .kv_token_bytes = static_cast<uint32_t>(kind.kv_token_bytes),
                   .max_context_tokens = static_cast<uint32_t>(kind.max_context_tokens),
                   .running_tokens = report.running_tokens,
-                  .cost = kind.known};
+                  .cost = kind.cost};
   uint64_t taken = report.pages_used;
   for (const Sent& sent : worker.sent) {
     view.running_tokens += sent.context;

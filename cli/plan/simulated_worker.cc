@@ -8,7 +8,7 @@ namespace baton::plan {
 
 SimulatedWorker::SimulatedWorker(const WorkerKind& kind)
     : kind_(kind), ledger_({.pages = kind.pages, .max_sequences = kind.schedule.max_sequences}) {
-  times_.cost = kind.known;
+  times_.cost = kind.cost;
 }
 
 // ---------------------------------------------------------------------------------------------------------- attempts

@@ -33,8 +33,7 @@ namespace baton::plan {
 
 // The size and the speed of a worker.
 struct WorkerKind {
-  StepCost cost;   // of the steps
-  StepCost known;  // the cost that the worker learns, plans with and reports
+  StepCost cost;  // of the steps
   ScheduleLimits schedule;
   int pages = 0;
   int page_tokens = 16;

@@ -34,12 +34,11 @@ std::string ToTable(const StepProfile& profile) {
   const Fit fit = FitOf(profile);
   std::string text = absl::StrFormat(
       "%s, %d threads, %s\n"
-      "a step takes %.3f ms, and %.4f ms per prompt token, %.4f ms per sequence that decodes, %.3f us per 1000 "
-      "attended "
-      "tokens, %.3f us more if a sequence that decodes attends\n"
+      "a step takes %.3f ms, and %.4f ms per prompt token, %.4f ms per sequence that decodes\n"
+      "1000 attended tokens take %.3f us of a prompt, and %.3f us of a sequence that decodes\n"
       "errors of this fit: %.1f %% on the mean, %.1f %% at most\n\n",
       profile.model, profile.threads, profile.numerics_id, 1e3 * cost.step, 1e3 * cost.prompt_token,
-      1e3 * cost.decode_row, 1e9 * cost.attended, 1e9 * cost.decode_attended, 100 * fit.mean_error,
+      1e3 * cost.decode_row, 1e9 * cost.prompt_attended, 1e9 * cost.decode_attended, 100 * fit.mean_error,
       100 * fit.largest_error);
   Table table({"context", "prompt tokens", "sequences", "measured ms", "fitted ms", "error %"});
   for (const StepProfile::Step& step : profile.steps) {
@@ -57,7 +56,7 @@ std::string ToJsonLine(const StepProfile& profile) {
                                        {"step_seconds", profile.cost.step},
                                        {"prompt_token_seconds", profile.cost.prompt_token},
                                        {"decode_row_seconds", profile.cost.decode_row},
-                                       {"attended_token_seconds", profile.cost.attended},
+                                       {"prompt_attended_token_seconds", profile.cost.prompt_attended},
                                        {"decode_attended_token_seconds", profile.cost.decode_attended},
                                        {"mean_error", fit.mean_error},
                                        {"largest_error", fit.largest_error}};

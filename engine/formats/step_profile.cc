@@ -34,7 +34,8 @@ absl::Status ParseCost(const nlohmann::json& json, std::string_view origin, Step
   fields.Required("step_seconds").Number("step_seconds", 0, kMaxSeconds, cost.step);
   fields.Required("prompt_token_seconds").Number("prompt_token_seconds", 0, kMaxSeconds, cost.prompt_token);
   fields.Required("decode_row_seconds").Number("decode_row_seconds", 0, kMaxSeconds, cost.decode_row);
-  fields.Required("attended_token_seconds").Number("attended_token_seconds", 0, kMaxSeconds, cost.attended);
+  fields.Required("prompt_attended_token_seconds")
+      .Number("prompt_attended_token_seconds", 0, kMaxSeconds, cost.prompt_attended);
   fields.Required("decode_attended_token_seconds")
       .Number("decode_attended_token_seconds", 0, kMaxSeconds, cost.decode_attended);
   if (!cost.known()) fields.Expected("step_seconds", "a time above 0, or a cost per token");
@@ -81,7 +82,7 @@ std::string ToJson(const StepProfile& profile) {
                                   {{"step_seconds", profile.cost.step},
                                    {"prompt_token_seconds", profile.cost.prompt_token},
                                    {"decode_row_seconds", profile.cost.decode_row},
-                                   {"attended_token_seconds", profile.cost.attended},
+                                   {"prompt_attended_token_seconds", profile.cost.prompt_attended},
                                    {"decode_attended_token_seconds", profile.cost.decode_attended}}},
                                  {"steps", nlohmann::ordered_json::array()}};
   for (const StepProfile::Step& step : profile.steps) {

@@ -13,7 +13,6 @@ namespace baton::plan {
 inline WorkerKind Kind() {
   constexpr StepCost kCost = {.step = 0.01, .prompt_token = 1e-4, .decode_row = 1e-3};
   return {.cost = kCost,
-          .known = kCost,
           .schedule = {},
           .pages = 1000,
           .page_tokens = 16,

@@ -10,7 +10,8 @@
 namespace baton {
 namespace {
 
-constexpr StepCost kTruth{.step = 5e-3, .prompt_token = 2e-4, .decode_row = 3e-4, .attended = 1e-8};
+constexpr StepCost kTruth{
+    .step = 5e-3, .prompt_token = 2e-4, .decode_row = 3e-4, .prompt_attended = 1e-8, .decode_attended = 1e-7};
 
 StepWork Decoding(int rows, int position) {
   StepWork work;
@@ -34,21 +35,20 @@ void ExpectNear(const StepCost& fit, const StepCost& truth, double share) {
 TEST(StepWorkTest, ATokenAttendsToItselfAndAllBefore) {
   StepWork work;
   work.AddPrompt(/*position=*/10, /*tokens=*/3);
-  EXPECT_EQ(work.attended, 11 + 12 + 13);
+  EXPECT_EQ(work.prompt_attended, 11 + 12 + 13);
   work.AddDecode(/*position=*/4);
-  EXPECT_EQ(work.attended, 11 + 12 + 13 + 5);
+  EXPECT_EQ(work.prompt_attended, 11 + 12 + 13);
+  EXPECT_EQ(work.decode_attended, 5);
   EXPECT_EQ(work.prompt_tokens, 3);
   EXPECT_EQ(work.decode_rows, 1);
 }
 
-TEST(StepCostTest, AttentionOfDecodingSequencesCostsMore) {
-  const StepCost cost{.step = 0, .prompt_token = 0, .decode_row = 0, .attended = 1, .decode_attended = 10};
-  EXPECT_EQ(cost.Seconds(Mixed(/*rows=*/2, /*position=*/4, /*chunk=*/1, /*chunk_position=*/6)), 2 * 5 * 11 + 7);
+TEST(StepCostTest, TheTwoKindsOfAttentionCountApart) {
+  const StepCost cost{.step = 0, .prompt_token = 0, .decode_row = 0, .prompt_attended = 1, .decode_attended = 10};
+  EXPECT_EQ(cost.Seconds(Mixed(/*rows=*/2, /*position=*/4, /*chunk=*/1, /*chunk_position=*/6)), 2 * 5 * 10 + 7);
 }
 
 TEST(FitStepCostTest, TellsTheTwoKindsOfAttentionApart) {
-  StepCost truth = kTruth;
-  truth.decode_attended = 1e-7;
   std::vector<MeasuredStep> steps;
   for (const int position : {64, 1024}) {
     for (const int rows : {0, 1, 4, 16}) {
@@ -56,18 +56,36 @@ TEST(FitStepCostTest, TellsTheTwoKindsOfAttentionApart) {
       if (rows > 0) steps.push_back({Decoding(rows, position), 0});
     }
   }
-  for (MeasuredStep& step : steps) step.seconds = truth.Seconds(step.work);
+  for (MeasuredStep& step : steps) step.seconds = kTruth.Seconds(step.work);
   const StepCost fit = FitStepCost(steps);
-  EXPECT_NEAR(fit.decode_attended, truth.decode_attended, 1e-9);
-  EXPECT_NEAR(fit.attended, truth.attended, 1e-10);
-  ExpectNear(fit, truth, 0.001);
-  EXPECT_EQ(FitStepCost(steps, StepFigures::kAllButDecodeAttended).decode_attended, 0);
+  EXPECT_NEAR(fit.decode_attended, kTruth.decode_attended, 1e-9);
+  EXPECT_NEAR(fit.prompt_attended, kTruth.prompt_attended, 1e-10);
+  ExpectNear(fit, kTruth, 0.001);
+}
+
+TEST(FitStepCostTest, StepsOfOneKindGiveNoFigureOfTheOther) {
+  std::vector<MeasuredStep> prompts;
+  std::vector<MeasuredStep> decodings;
+  for (const int count : {1, 4, 16, 64}) {
+    for (const int position : {64, 1024, 4000}) {
+      prompts.push_back({Mixed(0, 0, count, position), kTruth.Seconds(Mixed(0, 0, count, position))});
+      decodings.push_back({Decoding(count, position), kTruth.Seconds(Decoding(count, position))});
+    }
+  }
+  const StepCost of_prompts = FitStepCost(prompts);
+  EXPECT_EQ(of_prompts.decode_row, 0);
+  EXPECT_EQ(of_prompts.decode_attended, 0);
+  EXPECT_NEAR(of_prompts.prompt_attended, kTruth.prompt_attended, 1e-9);
+  const StepCost of_decodings = FitStepCost(decodings);
+  EXPECT_EQ(of_decodings.prompt_token, 0);
+  EXPECT_EQ(of_decodings.prompt_attended, 0);
+  EXPECT_NEAR(of_decodings.decode_attended, kTruth.decode_attended, 1e-9);
 }
 
 TEST(StepCostTest, AChunkFillsTheTimeThatIsLeft) {
   for (const double square : {0.0, 1e-8, 1e-5}) {
     StepCost cost = kTruth;
-    cost.attended = square;
+    cost.prompt_attended = square;
     const StepWork work = Decoding(2, 50);
     const int tokens = cost.PromptTokensWithin(0.1, work, 700);
     StepWork fits = work;
@@ -114,7 +132,8 @@ TEST(StepCostEstimateTest, FollowsAMachineThatBecomesSlower) {
   slower.step *= 3;
   for (const StepCost& cost : {kTruth, slower}) {
     for (int i = 0; i < 200; ++i) {
-      for (const StepWork& work : {Decoding(1, 100), Decoding(6, 900), Mixed(2, 100, 256, 0), Mixed(0, 0, 512, 512)}) {
+      for (const StepWork& work :
+           {Decoding(1, 100), Decoding(6, 900), Decoding(4, 3000), Mixed(2, 100, 256, 0), Mixed(0, 0, 512, 512)}) {
         estimate.Add(work, cost.Seconds(work));
       }
     }
@@ -149,7 +168,7 @@ TEST(StepCostEstimateTest, NoFigureIsNegative) {
   const StepCost fit = estimate.Fit();
   EXPECT_GE(fit.step, 0);
   EXPECT_GE(fit.decode_row, 0);
-  EXPECT_GE(fit.attended, 0);
+  EXPECT_GE(fit.decode_attended, 0);
 }
 
 }  // namespace

@@ -26,7 +26,11 @@ StepProfile Profile() {
           .page_tokens = 16,
           .kv_token_bytes = 3072,
           .max_context_tokens = 2048,
-          .cost = {.step = 4e-3, .prompt_token = 3e-4, .decode_row = 2e-4, .attended = 1e-8, .decode_attended = 2e-8},
+          .cost = {.step = 4e-3,
+                   .prompt_token = 3e-4,
+                   .decode_row = 2e-4,
+                   .prompt_attended = 1e-8,
+                   .decode_attended = 2e-8},
           .steps = {{.prompt_tokens = 32, .decode_rows = 0, .context_tokens = 64, .seconds = 0.014},
                     {.prompt_tokens = 0, .decode_rows = 8, .context_tokens = 64, .seconds = 0.006}}};
 }
@@ -39,7 +43,7 @@ TEST(StepProfileTest, AWrittenProfileIsReadAgain) {
   EXPECT_EQ(ToJson(read), ToJson(written));
   EXPECT_EQ(read.kv_token_bytes, 3072);
   EXPECT_EQ(read.max_context_tokens, 2048);
-  EXPECT_EQ(read.cost.attended, 1e-8);
+  EXPECT_EQ(read.cost.prompt_attended, 1e-8);
   EXPECT_EQ(read.cost.decode_attended, 2e-8);
   ASSERT_EQ(read.steps.size(), 2);
   EXPECT_EQ(read.steps[1].decode_rows, 8);
@@ -47,9 +51,9 @@ TEST(StepProfileTest, AWrittenProfileIsReadAgain) {
 
 TEST(StepProfileTest, TheErrorOfAStepIsThatOfItsWork) {
   StepProfile profile = Profile();
-  profile.cost = {.step = 1e-3, .prompt_token = 0, .decode_row = 1e-3, .attended = 1e-5};
+  profile.cost = {.step = 1e-3, .prompt_token = 0, .decode_row = 1e-3, .decode_attended = 1e-5};
   const StepProfile::Step step{.prompt_tokens = 0, .decode_rows = 2, .context_tokens = 99, .seconds = 4e-3};
-  EXPECT_EQ(step.work().attended, 2 * 100);
+  EXPECT_EQ(step.work().decode_attended, 2 * 100);
   EXPECT_NEAR(RelativeError(profile, step), 5.0 / 4 - 1, 1e-12);
 }
 
@@ -68,7 +72,8 @@ TEST(StepProfileTest, RefusesWhatIsWrongByField) {
       {"/model/kv_token_bytes", "many", "F: model: kv_token_bytes: expected an integer"},
       {"/model/max_context_tokens", nullptr, "F: model: max_context_tokens: expected a value"},
       {"/step_cost/decode_row_seconds", -1, "F: step_cost: decode_row_seconds: expected a number"},
-      {"/step_cost/attended_token_seconds", nullptr, "F: step_cost: attended_token_seconds: expected a value"},
+      {"/step_cost/prompt_attended_token_seconds", nullptr,
+       "F: step_cost: prompt_attended_token_seconds: expected a value"},
       {"/steps", 7, "F: steps: expected an array"},
       {"/steps/1/seconds", 0, "F: steps[1]: seconds: expected a number"},
       {"/steps/1/decode_rows", 0, "F: steps[1]: prompt_tokens: expected at least 1 without decode_rows"},

@@ -137,7 +137,7 @@ TEST_F(ReplayModelTest, EveryPageCountsInEveryLayer) {
 
 TEST_F(ReplayModelTest, AStepOfSeveralSequencesTakesTheTimeOfItsWork) {
   const StepCost cost{
-      .step = 4e-3, .prompt_token = 3e-4, .decode_row = 2e-4, .attended = 1e-5, .decode_attended = 3e-5};
+      .step = 4e-3, .prompt_token = 3e-4, .decode_row = 2e-4, .prompt_attended = 1e-5, .decode_attended = 3e-5};
   const SteadyTime start = SteadyTime() + absl::Seconds(7);
   std::vector<SteadyTime> slept_until;
   ReplayOptions options{.cost = cost};

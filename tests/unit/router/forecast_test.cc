@@ -15,7 +15,7 @@ WorkerView WorkerWithCost() {
   worker.page_tokens = 16;
   worker.max_context_tokens = 4096;
   worker.sequence_seconds = 2;
-  worker.cost = {.step = 0.010, .prompt_token = 0.001, .decode_row = 0.001, .attended = 0};
+  worker.cost = {.step = 0.010, .prompt_token = 0.001, .decode_row = 0.001};
   return worker;
 }
 PairView PairWithCost() { return {0, false, WorkerWithCost(), WorkerWithCost(), {}}; }

@@ -46,6 +46,9 @@ TEST(RouterOptionsTest, RefusesWhatDoesNotFitTogetherByName) {
   RouterOptions heartbeat;
   EXPECT_TRUE(Fails(Parse({"--workers", "a:1", "--heartbeat-interval", "2s"}, heartbeat),
                     absl::StatusCode::kInvalidArgument, "heartbeat-interval"));
+  RouterOptions objectives;
+  EXPECT_TRUE(Fails(Parse({"--workers", "a:1", "--model-slo", "m=1s/1s,n=fast"}, objectives),
+                    absl::StatusCode::kInvalidArgument, "model-slo: n=fast; expected MODEL=TTFT/TPOT"));
   RouterOptions bytes;
   EXPECT_TRUE(Fails(Parse({"--workers", "a:1", "--max-message-bytes", "2GiB"}, bytes),
                     absl::StatusCode::kInvalidArgument, "max-message-bytes"));

@@ -179,7 +179,7 @@ std::vector<PairView> RemoteAndLocalWithCosts() {
   std::vector<PairView> pairs = RemoteAndLocal();
   for (PairView& pair : pairs) {
     for (WorkerView* worker : {&pair.prefill, &pair.decode}) {
-      worker->cost = {.step = 0.010, .prompt_token = 0.001, .decode_row = 0.001, .attended = 0};
+      worker->cost = {.step = 0.010, .prompt_token = 0.001, .decode_row = 0.001};
     }
   }
   return pairs;

@@ -112,6 +112,23 @@ TEST_F(RouterTest, ARequestThatFailsLogsItsOutcomeOnce) {
   EXPECT_THAT(log, ::testing::HasSubstr("outcome=CANCELLED"));
 }
 
+TEST_F(RouterTest, ARequestHasTheObjectivesOfItsModel) {
+  options_.ttft_slo = absl::Seconds(9);
+  options_.model_slos = {"other=7s/8s", "demo=50s/60s"};
+  AddWorker("b1", v1::WORKER_ROLE_BOTH);
+  StartReadyRouter();
+  v1::GenerateRequest request = Request(2);
+  const Answer of_model = Generate(request);
+  ASSERT_TRUE(of_model.finish.has_value());
+  EXPECT_EQ(of_model.finish->slo().ttft_slo_seconds(), 50);
+  EXPECT_EQ(of_model.finish->slo().tpot_slo_seconds(), 60);
+  request.set_ttft_slo_seconds(40);
+  const Answer of_request = Generate(request);
+  ASSERT_TRUE(of_request.finish.has_value());
+  EXPECT_EQ(of_request.finish->slo().ttft_slo_seconds(), 40);
+  EXPECT_EQ(of_request.finish->slo().tpot_slo_seconds(), 60);
+}
+
 TEST_F(RouterTest, ALateRequestCountsWithWhatWasDone) {
   options_.metrics_listen = "127.0.0.1:0";
   FakeWorker& worker = AddWorker("b1", v1::WORKER_ROLE_BOTH);

@@ -178,7 +178,7 @@ TEST_F(SchedulerFiguresTest, PromptsLeaveTheSequencesBesideTheTimeOfTheirObjecti
   strict.tpot_slo = absl::Milliseconds(50);
   const auto told = world.RunLocally(strict);
   for (int i = 0; i < 100; ++i) world.Tick();
-  EXPECT_NEAR(world.load.cost_step + world.load.cost_decode_row, 0.011, 1e-4);
+  EXPECT_NEAR(world.load.cost().step + world.load.cost().decode_row, 0.011, 1e-4);
   EXPECT_GE(world.load.running_tokens, 150u);
 
   const auto prompt = world.RunLocally(world.MakeAttempt(2, 300, 4, /*first=*/7));
@@ -189,7 +189,7 @@ TEST_F(SchedulerFiguresTest, PromptsLeaveTheSequencesBesideTheTimeOfTheirObjecti
     EXPECT_LE(last_step(), absl::Milliseconds(45));
   }
   EXPECT_LT(chunks, 30) << "the objective leaves 34 ms of each step";
-  EXPECT_GT(world.load.cost_prompt_token, 0);
+  EXPECT_GT(world.load.cost().prompt_token, 0);
   EXPECT_FALSE(told->words.empty());
   world.scheduler->Cancel(World::Key(1));
   world.scheduler->Cancel(World::Key(2));

@@ -95,7 +95,7 @@ TEST_F(SchedulerLateTest, TheTimeToComputeThePromptCounts) {
   world_.clock += absl::Seconds(1);
   world_.RunLocally(world_.MakeAttempt(20, 2, 10));
   world_.Tick();
-  ASSERT_NEAR(world_.load.cost_prompt_token, 0.001, 2e-4);
+  ASSERT_NEAR(world_.load.cost().prompt_token, 0.001, 2e-4);
   const auto late = world_.RunLocally(Hurried(21, absl::Milliseconds(8)));
   const auto in_time = world_.RunLocally(Hurried(22, absl::Milliseconds(40)));
   world_.Tick();

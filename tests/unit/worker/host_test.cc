@@ -69,13 +69,13 @@ TEST(WorkerHostTest, AReplayTakesItsTimesFromAProfile) {
                             .page_tokens = 16,
                             .kv_token_bytes = 1,
                             .max_context_tokens = 1,
-                            .cost = {.step = 1e-3, .prompt_token = 2e-5, .decode_row = 3e-5, .attended = 4e-9},
+                            .cost = {.step = 1e-3, .prompt_token = 2e-5, .decode_row = 3e-5, .prompt_attended = 4e-9},
                             .steps = {}};
   ASSERT_OK(WriteStepProfile(profile, options.replay_profile));
   EXPECT_OK(Start(options));
   ASSERT_OK_AND_ASSIGN(const ReplayOptions measured, options.ForReplay());
   EXPECT_DOUBLE_EQ(measured.cost.decode_row, 3e-5);
-  EXPECT_DOUBLE_EQ(measured.cost.attended, 4e-9);
+  EXPECT_DOUBLE_EQ(measured.cost.prompt_attended, 4e-9);
   folder.Write("profile.json", R"({"format": "baton step profile", "version": 9})");
   EXPECT_TRUE(Fails(Start(options), testing::kInvalid, "replay-profile: " + options.replay_profile + ": version"));
   options.device = "cpu";

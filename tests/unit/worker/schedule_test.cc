@@ -46,8 +46,7 @@ TEST(PlanStep, EqualArrivalsAreOrderedByKey) {
 
 // 1 ms per step and prompt token, nothing else.
 StepTimes Times(int steps_without_prompt = 0) {
-  return {.cost = {.step = 1e-3, .prompt_token = 1e-3, .decode_row = 0, .attended = 0},
-          .steps_without_prompt = steps_without_prompt};
+  return {.cost = {.step = 1e-3, .prompt_token = 1e-3, .decode_row = 0}, .steps_without_prompt = steps_without_prompt};
 }
 Candidate Decoding(uint64_t n, absl::Duration tpot_slo) { return {At(n, 1), 1, 10, tpot_slo}; }
 Candidate Prompt(uint64_t n, int tokens) { return {At(n, 1), tokens, 0, absl::Milliseconds(1)}; }
