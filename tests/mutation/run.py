@@ -81,8 +81,12 @@ SUITES = (
     Suite(
         library="baton_router",
         sources=("router/request_machine.cc", "router/request_attempts.cc", "router/request_tokens.cc",
-                 "router/request_migration.cc", "router/pair_set.cc", "router/placement.cc",
-                 "router/worker_table_pins.cc"),
+                 "router/request_migration.cc", "router/worker_table_candidates.cc", "router/worker_table_pins.cc"),
+        programs=(Program("router_test", "-RouterTest*"), Program("router_test", "RouterTest*")),
+    ),
+    Suite(
+        library="baton_placement",
+        sources=("router/pair_set.cc", "router/placement.cc", "router/forecast.cc"),
         programs=(Program("router_test", "-RouterTest*"), Program("router_test", "RouterTest*")),
     ),
 )
@@ -241,6 +245,8 @@ class Bench:
 
     def __init__(self, suite, build, library):
         self.suite = suite
+        if missing := [source for source in suite.sources if source not in library.objects]:
+            sys.exit(f"{library.name} is not built from {', '.join(missing)}: SUITES names the wrong library")
         self.build = build
         self.library = library
         self.links = {program.target: build.link_command(program.target, library.name) for program in suite.programs}
