@@ -65,11 +65,16 @@ void Scheduler::Cancel(const AttemptKey& key) {
   End(*job, Cause::kCancelled);
 }
 
-void Scheduler::FailAll() {
+void Scheduler::StopDraining() {
+  draining_ = false;
+  for (auto& [age, job] : jobs_) job->told_draining = false;
+}
+
+void Scheduler::FailAll(const std::string& why) {
   for (const AttemptKey& key : jobs_.Keys()) {
     Job& job = *jobs_.Find(key);
     if (job.phase == Phase::kReleasing) continue;
-    Fail(job, Outcome(Cause::kDraining, "the worker stops: drain-timeout is over"));
+    Fail(job, Outcome(Cause::kDraining, why));
   }
 }
 
