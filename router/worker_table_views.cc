@@ -55,7 +55,7 @@ ModelLimits WorkerTable::LimitsOf(const ServedModel& model) const {
       limits.page_tokens = worker.status.capacity().page_tokens();
     }
     limits.max_context_tokens = std::max(limits.max_context_tokens, served.max_context_tokens());
-    const WorkerView view = View(worker);
+    const WorkerView& view = worker.known.view;
     Largest& largest = by_numerics_id[served.numerics_id()];
     if (worker.status.role() == v1::WORKER_ROLE_PREFILL) {
       largest.prefill = std::max(largest.prefill, LargestPrompt(view));
