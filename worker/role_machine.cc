@@ -76,6 +76,7 @@ absl::Status RoleMachine::Begin(SteadyTime now, const RoleChange& change) {
   began_ = now;
   force_ = change.force;
   asked_to_end_ = false;
+  last_failure_.clear();
   return absl::OkStatus();
 }
 

@@ -84,7 +84,7 @@ class RoleMachine {
   bool asked_to_end_ = false;
   bool stopped_ = false;
   uint32_t changes_ = 0;
-  std::string last_failure_;
+  std::string last_failure_;  // of the latest change; empty while a change is in progress
 };
 
 }  // namespace baton

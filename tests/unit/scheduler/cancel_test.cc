@@ -110,7 +110,7 @@ TEST_P(EveryPhaseTest, CancelGivesEverythingBackAndReportsNothing) {
 
 TEST_P(EveryPhaseTest, TheEndOfTheDrainTimeoutFailsTheAttempt) {
   const auto told = GetParam().reach(world_);
-  world_.scheduler->FailAll();
+  world_.scheduler->FailAll("the worker stops");
   ExpectAllGivenBack();
   EXPECT_EQ(told->last(), "failed draining");
 }
