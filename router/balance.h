@@ -4,14 +4,13 @@
 //
 // The pressure of a role is the mean of its workers' loads, smoothed; 1 is what the workers can take:
 //   prefill  the greater of the share of time with prompts, and the queue in seconds over queue_target
-//   decode   the greatest of the shares of batch slots, of pages, and of the objective for the time per token that a
-//   step
-//            takes
+//   decode   the greatest of the shares of batch slots (with the reservations that wait for one), of pages, and of the
+//            objective for the time per token that a step takes
 //
 // A role is pressed above `high`. A role has a worker to spare if its pressure were below `low` with a worker less. A
-// worker changes sides once one role has been pressed, and the other has had a worker to spare, for all of `after`: a
-// load that goes up and down within that time changes nothing. Between `low` and `high` nothing changes either, so that
-// a change does not call for its own reversal. `period` lies between two changes, and no role gets below its minimum.
+// worker changes sides after one role was pressed, and the other had a worker to spare, for all of `after`. A load that
+// goes up and down within that time changes nothing. Between `low` and `high` nothing changes either, so that a change
+// does not call for its own reversal. `period` lies between two changes, and no role gets below its minimum.
 //
 // Several routers may run the policy on the same workers. Each sees the changes of all, because workers report them,
 // and waits for `period`. Routers that decide at the same time choose the same worker, the one with the greatest id,
@@ -33,7 +32,7 @@ namespace baton::router {
 struct PrefillLoad {
   std::string id;
   bool can_change = false;
-  double queued_seconds = 0;  // of prompts to compute
+  double queued_seconds = 0;  // of prompts to compute, but for those that wait for a decode worker
   bool is_busy = false;       // computes prompts now
 };
 struct DecodeLoad {
@@ -62,7 +61,7 @@ struct BalanceRules {
   absl::Duration queue_target = absl::Milliseconds(500);
   int min_prefill = 1;
   int min_decode = 1;
-  double high = 0.9;
+  double high = 0.85;
   double low = 0.6;
   double target = 0.75;  // the pressure that the wanted number of workers would have
 };

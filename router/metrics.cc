@@ -89,7 +89,7 @@ struct RouterMetrics::Families {
         workers(Level(r, "baton_workers", "Workers by state, as this router sees them")),
         desired_workers(LevelByRole(r, "baton_desired_workers",
                                     "Workers of a role that the load wants, by the workers' role. For autoscalers")),
-        role_pressure(LevelByRole(r, "baton_role_pressure",
+        role_pressure(LevelByRole(r, "baton_role_pressure_ratio",
                                   "Load of a role's workers, by the workers' role; 1: what the workers can take")),
         role_switches(CountByRole(r, "baton_role_switches_total",
                                   "Changes of a worker's role that the balance controller asked for, by the new role. "

@@ -79,18 +79,21 @@ std::map<std::string, BalanceFacts> WorkerTable::balance_facts(absl::Duration se
                        (role.changes() > 0 && role.held_seconds() < absl::ToDoubleSeconds(settle));
     if (!worker.serving()) continue;
     const WorkerView& view = worker.known.view;
+    const v1::WorkerLoad& load = status.load();
     if (status.role() == v1::WORKER_ROLE_PREFILL) {
+      const uint64_t tokens = view.waiting_tokens - std::min(view.waiting_tokens, load.blocked_tokens());
       facts.prefill.workers.push_back(
           {.id = worker.id,
            .can_change = role.possible_size() > 1,
-           .queued_seconds = Share(static_cast<double>(view.waiting_tokens), view.prefill_tokens_per_second),
-           .is_busy = view.waiting_tokens > 0});
+           .queued_seconds = Share(static_cast<double>(tokens), view.prefill_tokens_per_second),
+           .is_busy = tokens > 0});
       continue;
     }
-    const double pages_used = static_cast<double>(status.load().pages_used());
+    const double pages_used = static_cast<double>(load.pages_used());
+    const double sequences = load.running_sequences() + load.waiting_reservations();
     facts.decode.workers.push_back({.id = worker.id,
                                     .can_change = status.role() == v1::WORKER_ROLE_DECODE && role.possible_size() > 1,
-                                    .slots_used = Share(view.running_sequences, view.max_sequences),
+                                    .slots_used = Share(sequences, view.max_sequences),
                                     .pages_used = Share(pages_used, static_cast<double>(view.pages_total)),
                                     .step_share = Share(view.step_seconds, view.tpot_slo),
                                     .is_busy = view.decoding_sequences > 0});

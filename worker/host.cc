@@ -237,6 +237,8 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
   load.set_step_seconds(load_.step_seconds);
   load.set_running_tokens(load_.running_tokens);
   load.set_waiting_batch_tokens(load_.waiting_batch_tokens);
+  load.set_blocked_tokens(load_.blocked_tokens);
+  load.set_waiting_reservations(load_.waiting_reservations);
   load.set_tpot_objectives(load_.tpot_objectives);
   load.set_tpot_slo_seconds(load_.tpot_slo_seconds);
   load.set_sequence_seconds(load_.sequence_seconds);

@@ -51,7 +51,7 @@ class WorkerHost {
   // Returns the limits of attempts on the routes of `role`.
   AttemptLimits limits(v1::WorkerRole role) const;
 
-  // What the owner of the scheduler and of the services adds to the process.
+  // The part of the process that the owner of the scheduler and of the services adds.
   struct Work {
     std::vector<grpc::Service*> services;
     std::vector<std::string> service_names;             // in full

@@ -58,8 +58,8 @@ class WorkerMetrics {
   // `since` of PagePool::quarantined_since.
   void SetQuarantine(std::optional<SteadyTime> since, SteadyTime now);
 
-  // Later counts have the label of `role`. The counters of the former role stay, its levels are 0 from now on. What
-  // another thread counts meanwhile may still count for the former role.
+  // Later counts have the label of `role`. The counters of the former role stay, its levels are 0 from now on. Counts
+  // of another thread meanwhile may still go to the former role.
   void SetRole(const std::string& role);
 
  private:

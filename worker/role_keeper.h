@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carries out the changes of a worker's role that the RoleMachine decides: closes and opens routes at the gate, and
-// lets the owner drain, end attempts and take the new role.
+// Carries out the changes of a worker's role that the RoleMachine decides. The keeper closes and opens routes at the
+// gate. Hooks of the owner drain, end attempts and take the new role.
 //
 // Thread-safe, except SetHooks, which comes before all other calls. Hooks run one at a time, under the keeper's lock:
 // hooks must not call the keeper and must not block. The gate outlives the keeper.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process of a worker, for the mains of both programs. The process holds the services of every role, and the gate
-// opens the routes of the role that the worker has: a worker that changes its role starts no other program.
+// The process of a worker, for the mains of both programs. The process holds the services of every role. The gate
+// opens the routes of the role that the worker has, so that a change of the role starts no other program.
 //
 // For the main thread.
 #pragma once

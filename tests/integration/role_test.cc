@@ -256,7 +256,7 @@ TEST_F(RoleTest, TheControllerFollowsAMixThatFlips) {
 TEST_F(RoleTest, WorkersOfBothRolesJoinAndLeaveUnderLoadWithoutAFailedRequest) {
   Start(
       {.workers = {Prefill("p0"), Decode("d0")}, .router_flags = {"--discovery-interval=100ms"}, .workers_file = true});
-  const std::vector<v1::GenerateRequest> requests = MixedRequests(200, 40);
+  const std::vector<v1::GenerateRequest> requests = MixedRequests(150, 300);
   const std::vector<Answer> expected = Undisturbed(requests, 8);
   BackgroundLoad load(cluster_->client(), requests, /*at_once=*/8);
   ASSERT_TRUE(load.WaitForTokens(100, kPatience));

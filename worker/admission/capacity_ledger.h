@@ -66,7 +66,7 @@ class CapacityLedger {
 
   // A hook that runs on another thread may still finish after SetHooks has returned.
   void SetHooks(Hooks hooks);
-  // Sets the limits of later decisions. What is granted stays granted.
+  // Sets the limits of later decisions. Earlier grants stay.
   void SetLimits(const Limits& limits);
 
   // Adds a claim to the list. TakeDecisions then tells whether the claim is granted at once. A claimant has one claim

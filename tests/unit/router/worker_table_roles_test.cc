@@ -121,10 +121,13 @@ TEST_F(WorkerTableRolesTest, MistakesAreNamed) {
 
 TEST_F(WorkerTableRolesTest, TheLoadIsByRole) {
   v1::WorkerStatus p1 = p1_;
-  p1.mutable_load()->set_waiting_tokens(500);
+  p1.mutable_load()->set_waiting_tokens(1500);
+  p1.mutable_load()->set_blocked_tokens(1000);
   p1.mutable_load()->set_prefill_tokens_per_second(1000);
   v1::WorkerStatus d1 = d1_;
-  d1.mutable_load()->set_running_sequences(2);
+  d1.mutable_load()->set_running_sequences(1);
+  d1.mutable_load()->set_waiting_reservations(1);
+  d1.mutable_load()->set_waiting_requests(5);  // most wait for a prefill worker
   d1.mutable_load()->set_pages_used(30);
   d1.mutable_load()->set_step_seconds(0.02);
   d1.mutable_load()->set_tpot_slo_seconds(0.05);
