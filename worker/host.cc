@@ -263,7 +263,11 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
 }
 
 absl::Status WorkerHost::Serve(ShutdownSignal& signal, const Work& work) {
-  role_.SetHooks({.start_draining = work.start_draining,
+  role_.SetHooks({.start_draining =
+                      [&work] {
+                        work.start_draining();
+                        work.end_waiting("the worker changes its role before the prompt has begun");
+                      },
                   .stop_draining = work.stop_draining,
                   .end_attempts = [&work] { work.end_attempts("the worker changes its role: drain-timeout is over"); },
                   .take_role =

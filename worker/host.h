@@ -56,6 +56,7 @@ class WorkerHost {
     std::vector<grpc::Service*> services;
     std::vector<std::string> service_names;             // in full
     std::function<void()> start_draining;               // running sequences are to leave; no reservation is taken
+    std::function<void(const char* why)> end_waiting;   // end the attempts whose prompts have not begun
     std::function<void()> stop_draining;                // the opposite
     std::function<void(const char* why)> end_attempts;  // a drain's time is over: end all attempts soon
     std::function<void(v1::WorkerRole)> take_role;      // no attempt is left that `role` would not take

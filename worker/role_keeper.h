@@ -21,7 +21,7 @@ namespace baton {
 class RoleKeeper {
  public:
   struct Hooks {
-    std::function<void()> start_draining;           // running sequences are to leave, reservations are refused
+    std::function<void()> start_draining;           // what waits or runs is to leave, reservations are refused
     std::function<void()> stop_draining;            // the worker keeps its role
     std::function<void()> end_attempts;             // the time of a forced change is over
     std::function<void(v1::WorkerRole)> take_role;  // no attempt is left that `role` would not take

@@ -74,6 +74,8 @@ absl::Status RunWorker(WorkerOptions& options, v1::WorkerRole role) {
             compute.Post([](Scheduler& scheduler) { scheduler.StartDraining(); });
             if (receiver != nullptr) receiver->StartDraining();
           },
+      .end_waiting =
+          [&](const char* why) { compute.Post([why](Scheduler& scheduler) { scheduler.FailWaiting(why); }); },
       .stop_draining =
           [&] {
             compute.Post([](Scheduler& scheduler) { scheduler.StopDraining(); });

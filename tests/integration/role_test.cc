@@ -216,7 +216,7 @@ TEST_F(RoleTest, AWorkerThatIsKilledWhileItSwitchesLosesNoRequest) {
 TEST_F(RoleTest, TheControllerFollowsAMixThatFlips) {
   Start({.workers = {Prefill("p0"), Prefill("p1"), Decode("d0"), Decode("d1")},
          .worker_flags = {"--device=replay", "--replay-step=10ms", "--replay-prefill-speed=2000", "--max-sequences=4",
-                          "--prefix-cache=off"},
+                          "--prefix-cache=off", "--kv-memory=256MiB"},
          .router_flags = {"--balance=switch", "--balance-after=1s", "--balance-period=2s", "--overload-wait=10m"}});
   std::vector<v1::GenerateRequest> prompts;
   std::vector<v1::GenerateRequest> outputs;
@@ -230,33 +230,27 @@ TEST_F(RoleTest, TheControllerFollowsAMixThatFlips) {
   ASSERT_TRUE(Succeeded(prompt));
   std::vector<Answer> expected = Undisturbed({outputs.begin(), outputs.begin() + 4}, 1);
 
-  const auto decodes = [](const v1::GetStatusResponse& status) {
-    return std::ranges::count(status.workers(), "decode", &v1::WorkerInfo::role);
-  };
   const auto prompts_replies = cluster_->client().GenerateAll(prompts, {.timeout = absl::Minutes(3)}, 32);
   for (const Reply& reply : prompts_replies) {
     ASSERT_TRUE(Succeeded(reply));
     EXPECT_TRUE(reply.answer == prompt.answer);
   }
-  ASSERT_OK_AND_ASSIGN(const v1::GetStatusResponse after_prompts, cluster_->Status());
-  EXPECT_EQ(decodes(after_prompts), 1) << "a decode worker helps with the prompts";
+  EXPECT_GE(Sum("router", "baton_role_switches_total", {{"role", "prefill"}, {"result", "begun"}}), 1);
+  const double to_decode = Sum("router", "baton_role_switches_total", {{"role", "decode"}, {"result", "begun"}});
 
   const auto outputs_replies = cluster_->client().GenerateAll(outputs, {.timeout = absl::Minutes(3)}, 32);
   for (size_t i = 0; i < outputs_replies.size(); ++i) {
     ASSERT_TRUE(Succeeded(outputs_replies[i])) << i;
     EXPECT_TRUE(outputs_replies[i].answer == expected[i % 4]) << i;
   }
-  ASSERT_OK_AND_ASSIGN(const v1::GetStatusResponse after_outputs, cluster_->Status());
-  EXPECT_EQ(decodes(after_outputs), 3) << "and two prefill workers have helped with the output";
-  EXPECT_GE(Sum("router", "baton_role_switches_total", {{"role", "decode"}, {"result", "begun"}}), 1);
-  EXPECT_GE(Sum("router", "baton_role_switches_total", {{"role", "prefill"}, {"result", "begun"}}), 1);
+  EXPECT_GT(Sum("router", "baton_role_switches_total", {{"role", "decode"}, {"result", "begun"}}), to_decode);
   EXPECT_OK(cluster_->WaitIdle());
 }
 
 TEST_F(RoleTest, WorkersOfBothRolesJoinAndLeaveUnderLoadWithoutAFailedRequest) {
   Start(
       {.workers = {Prefill("p0"), Decode("d0")}, .router_flags = {"--discovery-interval=100ms"}, .workers_file = true});
-  const std::vector<v1::GenerateRequest> requests = MixedRequests(150, 300);
+  const std::vector<v1::GenerateRequest> requests = MixedRequests(100, 300);
   const std::vector<Answer> expected = Undisturbed(requests, 8);
   BackgroundLoad load(cluster_->client(), requests, /*at_once=*/8);
   ASSERT_TRUE(load.WaitForTokens(100, kPatience));

@@ -70,6 +70,13 @@ void Scheduler::StopDraining() {
   for (auto& [age, job] : jobs_) job->told_draining = false;
 }
 
+void Scheduler::FailWaiting(const std::string& why) {
+  for (const AttemptKey& key : jobs_.Keys()) {
+    Job& job = *jobs_.Find(key);
+    if (job.waits_to_compute()) Fail(job, Outcome(Cause::kDraining, why));
+  }
+}
+
 void Scheduler::FailAll(const std::string& why) {
   for (const AttemptKey& key : jobs_.Keys()) {
     Job& job = *jobs_.Find(key);

@@ -84,6 +84,8 @@ class Scheduler {
   void StartDraining() { draining_ = true; }
   // The sequences that are still here stay. A later drain tells their callers again.
   void StopDraining();
+  // Ends the attempts whose prompts have not begun with DRAINING and `why`: other workers may begin them sooner.
+  void FailWaiting(const std::string& why);
   // Ends every attempt with DRAINING and `why`.
   void FailAll(const std::string& why);
 

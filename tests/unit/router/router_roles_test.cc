@@ -22,7 +22,8 @@ class RouterRolesTest : public RouterTest {
     return status;
   }
   std::string RoleOf(const std::string& worker) {
-    for (const v1::WorkerInfo& info : Status().workers()) {
+    const v1::GetStatusResponse status = Status();
+    for (const v1::WorkerInfo& info : status.workers()) {
       if (info.worker_id() == worker) return info.role();
     }
     return "";
