@@ -295,7 +295,7 @@ std::map<std::string, BalanceFacts> WorkerRegistry::balance_facts(absl::Duration
   return table_.balance_facts(settle);
 }
 
-absl::StatusOr<ServedModel> WorkerRegistry::FindModel(const std::string& name) const {
+absl::StatusOr<ServedModel> WorkerRegistry::FindModel(const std::string& name) {
   MutexLock lock(mutex_);
   return table_.FindModel(name);
 }

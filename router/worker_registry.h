@@ -64,7 +64,7 @@ class WorkerRegistry : public Placer, public std::enable_shared_from_this<Worker
   void ChangeRole(const RoleRequest& request, const std::function<void(absl::StatusOr<std::string> from)>& done);
   std::map<std::string, BalanceFacts> balance_facts(absl::Duration settle) const;
 
-  absl::StatusOr<ServedModel> FindModel(const std::string& name) const;
+  absl::StatusOr<ServedModel> FindModel(const std::string& name);
   absl::Status CheckPin(const RequestSpec& spec) const;
   size_t ready_pairs() const;
   std::map<std::string, int> workers_by_state() const;

@@ -35,6 +35,12 @@ std::string Unusable(const v1::WorkerStatus& status) {
   return "";
 }
 
+// Whether both reports say the same of what the worker can serve.
+bool IsSameOffer(const v1::WorkerStatus& a, const v1::WorkerStatus& b) {
+  return a.role() == b.role() && a.model().SerializeAsString() == b.model().SerializeAsString() &&
+         a.capacity().SerializeAsString() == b.capacity().SerializeAsString();
+}
+
 }  // namespace
 
 WorkerTable::WorkerTable(Options options) : options_(std::move(options)) {}
@@ -125,6 +131,7 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
   const bool was_away = is_new || worker.lost;
   const bool was_leaving = !is_new && worker.leaving();
   const bool was_serving = !is_new && worker.serving();
+  const bool same_offer = !is_new && IsSameOffer(status, worker.status);
   const bool same_model = !is_new && status.model().SerializeAsString() == worker.status.model().SerializeAsString();
   const v1::WorkerRole role_before = is_new ? status.role() : worker.status.role();
   if (is_new) {
@@ -154,7 +161,9 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
   });
   UpdateLoad(worker);
   const bool same_role = role_before == status.role();
-  if (was_serving != worker.serving() || was_away || !same_model || !same_role) ++version_;
+  if (was_serving != worker.serving() || was_leaving != worker.leaving() || was_away || !same_offer || !same_role) {
+    ++version_;
+  }
   if (!same_role) {
     Report("worker.role_changed", worker.id,
            absl::StrCat("from ", RoleName(role_before), " to ", RoleName(status.role())), false);
@@ -265,6 +274,7 @@ void WorkerTable::OnAssets(SteadyTime now, const std::string& fingerprint,
   entry.fetching = false;
   if (assets.ok()) {
     entry.loaded = *std::move(assets);
+    ++version_;
     Report("model.assets_loaded", fingerprint, "", false);
     const absl::Status& templates = entry.loaded->templates.status();
     if (!templates.ok() && !absl::IsNotFound(templates)) {

@@ -117,7 +117,7 @@ class WorkerTable {
   absl::Status CheckPin(const RequestSpec& spec) const;
   // An empty name stands for the only model. NOT_FOUND names the known models; UNAVAILABLE when none is known yet or no
   // worker of the model is live. A model whose workers all leave is found: its requests may wait for successors.
-  absl::StatusOr<ServedModel> FindModel(const std::string& name) const;
+  absl::StatusOr<ServedModel> FindModel(const std::string& name);
 
   static const char* RoleName(v1::WorkerRole role);  // empty: unspecified
   // A worker whose role is to change.
@@ -266,6 +266,9 @@ class WorkerTable {
   static void SplitByTenant(const Load& load, const std::string& tenant, WorkerView& view);
   Group MakeGroup(SteadyTime now, const PlacementQuery& query) const;
   PairStatus StatusOf(const Pair& pair) const;
+  // Forgets what was found before the last change of a worker or a pair.
+  void ForgetFound();
+  absl::StatusOr<ServedModel> SearchModel(const std::string& name) const;
   // The group lasts until the next call.
   const Group& FindCandidates(SteadyTime now, const PlacementQuery& query);
   std::string Explain(const Candidates& candidates, const PlacementNeed& need) const;
@@ -302,8 +305,9 @@ class WorkerTable {
   PairSet pairs_;
   KnownPages pages_;
   std::vector<Group> groups_;
+  std::map<std::string, ServedModel> found_models_;  // by the name that was asked for
   uint64_t version_ = 0;          // changes whenever a worker begins or ceases to serve, or serves something else
-  uint64_t groups_version_ = 0;   // the sum of both versions when the groups were made
+  uint64_t found_version_ = 0;    // the sum of both versions when the groups and models were found
   bool members_changed_ = false;  // since the pairs were completed
   std::map<std::string, Assets> assets_;  // by fingerprint; those of live workers
   uint64_t turn_ = 0;

@@ -144,10 +144,16 @@ WorkerTable::Group WorkerTable::MakeGroup(SteadyTime now, const PlacementQuery& 
   return group;
 }
 
-const WorkerTable::Group& WorkerTable::FindCandidates(SteadyTime now, const PlacementQuery& query) {
+void WorkerTable::ForgetFound() {
   const uint64_t version = version_ + pairs_.version();  // neither ever falls
-  if (groups_version_ != version) groups_.clear();
-  groups_version_ = version;
+  if (found_version_ == version) return;
+  found_version_ = version;
+  groups_.clear();
+  found_models_.clear();
+}
+
+const WorkerTable::Group& WorkerTable::FindCandidates(SteadyTime now, const PlacementQuery& query) {
+  ForgetFound();
   std::erase_if(groups_, [&](const Group& group) { return now - group.made_at > kGroupAge; });
   auto found = std::ranges::find_if(groups_, [&](const Group& group) { return group.Serves(query); });
   if (found == groups_.end()) found = groups_.insert(groups_.end(), MakeGroup(now, query));

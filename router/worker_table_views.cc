@@ -92,7 +92,15 @@ std::string WorkerTable::WhyNoTokenizer(const std::string& model) const {
   return " is starting: its tokenizer is not loaded yet";
 }
 
-absl::StatusOr<ServedModel> WorkerTable::FindModel(const std::string& name) const {
+absl::StatusOr<ServedModel> WorkerTable::FindModel(const std::string& name) {
+  ForgetFound();
+  if (const auto found = found_models_.find(name); found != found_models_.end()) return found->second;
+  absl::StatusOr<ServedModel> model = SearchModel(name);
+  if (model.ok()) found_models_[name] = *model;
+  return model;
+}
+
+absl::StatusOr<ServedModel> WorkerTable::SearchModel(const std::string& name) const {
   std::set<std::string> names;
   for (const Pair& pair : pairs_.pairs()) {
     if (pair.state == PairSet::State::kMismatch) continue;

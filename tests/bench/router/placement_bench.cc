@@ -38,14 +38,18 @@ WorkerTable ReadyTable(size_t prefills, size_t decodes, SteadyTime now) {
 
 PlacementQuery SomeQuery() { return {"m", "f1", "", 10, 20, {}, std::vector<PageKey>(64, 7), 16, false}; }
 
+void FindAndPlaceOnce(WorkerTable& table, SteadyTime now, const PlacementQuery& query) {
+  benchmark::DoNotOptimize(table.FindModel("m").ok());
+  benchmark::DoNotOptimize(table.Place(now, query).kind);
+}
+
 // Each placement also searches for a faster pair, as one does every 100 ms.
-void FindAndPlace(benchmark::State& state) {
+void FindAndPlaceWithSearch(benchmark::State& state) {
   SteadyTime now;
   WorkerTable table = ReadyTable(state.range(0), state.range(1), now);
   const PlacementQuery query = SomeQuery();
   for (auto _ : state) {
-    benchmark::DoNotOptimize(table.FindModel("m").ok());
-    benchmark::DoNotOptimize(table.Place(now, query).kind);
+    FindAndPlaceOnce(table, now, query);
     state.PauseTiming();
     now += absl::Seconds(1);
     HearAll(table, state.range(0), state.range(1), now);  // then nothing counts as sent
@@ -53,7 +57,7 @@ void FindAndPlace(benchmark::State& state) {
   }
   state.counters["pairs"] = static_cast<double>(table.ready_pairs());
 }
-BENCHMARK(FindAndPlace)
+BENCHMARK(FindAndPlaceWithSearch)
     ->Args({1, 1})
     ->Args({8, 8})
     ->Args({100, 100})
@@ -62,17 +66,17 @@ BENCHMARK(FindAndPlace)
     ->Iterations(500);
 
 // The placements between two searches for a faster pair.
-void Place(benchmark::State& state) {
+void FindAndPlace(benchmark::State& state) {
   SteadyTime now;
   WorkerTable table = ReadyTable(state.range(0), state.range(1), now);
   const PlacementQuery query = SomeQuery();
   now += absl::Seconds(1);
   HearAll(table, state.range(0), state.range(1), now);
   table.Place(now, query);  // searches
-  for (auto _ : state) benchmark::DoNotOptimize(table.Place(now, query).kind);
+  for (auto _ : state) FindAndPlaceOnce(table, now, query);
   state.counters["pairs"] = static_cast<double>(table.ready_pairs());
 }
-BENCHMARK(Place)
+BENCHMARK(FindAndPlace)
     ->Args({1, 1})
     ->Args({8, 8})
     ->Args({100, 100})
@@ -119,7 +123,7 @@ void HearLoads(WorkerTable& table, size_t prefills, size_t decodes, const Placem
 
 // Placements under load, between two searches for a faster pair. Each has an objective for the first token and one for
 // the time per token.
-void PlaceUnderLoad(benchmark::State& state) {
+void FindAndPlaceUnderLoad(benchmark::State& state) {
   SteadyTime now;
   WorkerTable table = LargeTable(state.range(0) + state.range(1));
   PlacementQuery query = SomeQuery();
@@ -132,11 +136,11 @@ void PlaceUnderLoad(benchmark::State& state) {
   HearLoads(table, state.range(0), state.range(1), query, now);
   table.OnAssets(now, "f1", AssetsNamed("f1"));
   ProveAll(table, now);
-  benchmark::DoNotOptimize(table.Place(now, query).kind);  // searches
-  for (auto _ : state) benchmark::DoNotOptimize(table.Place(now, query).kind);
+  FindAndPlaceOnce(table, now, query);  // searches
+  for (auto _ : state) FindAndPlaceOnce(table, now, query);
   state.counters["pairs"] = static_cast<double>(table.ready_pairs());
 }
-BENCHMARK(PlaceUnderLoad)
+BENCHMARK(FindAndPlaceUnderLoad)
     ->Args({8, 8})
     ->Args({100, 100})
     ->Args({500, 500})
