@@ -161,9 +161,7 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
   });
   UpdateLoad(worker);
   const bool same_role = role_before == status.role();
-  if (was_serving != worker.serving() || was_leaving != worker.leaving() || was_away || !same_offer || !same_role) {
-    ++version_;
-  }
+  if (was_serving != worker.serving() || was_leaving != worker.leaving() || was_away || !same_offer) ++version_;
   if (!same_role) {
     Report("worker.role_changed", worker.id,
            absl::StrCat("from ", RoleName(role_before), " to ", RoleName(status.role())), false);
