@@ -55,9 +55,9 @@ class ChangeInProgress {
     if (worker->role() == flags_.role) return absl::OkStatus();
     // Before a report of the change, a failure may be of an earlier change.
     if (!has_begun_ || worker->role_failure().empty()) return std::nullopt;
-    return absl::AbortedError(
-        absl::StrCat("worker ", flags_.worker, " keeps role ", worker->role(), ": ", worker->role_failure(),
-                     "; --force ends such attempts, and they continue at other workers"));
+    return absl::AbortedError(absl::StrCat("worker ", flags_.worker, " keeps role ", worker->role(), ": ",
+                                           worker->role_failure(),
+                                           "; --force ends such attempts, and they continue at other workers"));
   }
 
  private:
@@ -74,10 +74,10 @@ absl::Status WaitForRole(Client& client, const RoleFlags& flags, absl::Duration 
     if (const std::optional<absl::Status> result = change.Follow(worker)) return *result;
     if (console.interrupt->triggered()) return absl::CancelledError("interrupted; the worker goes on with the change");
     if (SteadyTime::Now() >= deadline) {
-      return absl::DeadlineExceededError(absl::StrCat(
-          "worker ", flags.worker, " has not taken role ", flags.role, " within ", flags.wait, " (--wait): ",
-          Count(worker->running_sequences(), "sequence"), " running and ", worker->waiting_requests(),
-          " waiting there; the worker goes on with the change"));
+      return absl::DeadlineExceededError(
+          absl::StrCat("worker ", flags.worker, " has not taken role ", flags.role, " within ", flags.wait,
+                       " (--wait): ", Count(worker->running_sequences(), "sequence"), " running and ",
+                       worker->waiting_requests(), " waiting there; the worker goes on with the change"));
     }
     absl::SleepFor(std::min(kPoll, std::max(deadline - SteadyTime::Now(), absl::ZeroDuration())));
   }

@@ -179,20 +179,22 @@ TEST_F(RoleTest, TheLastWorkerOfARoleStaysUnlessForced) {
 }
 
 TEST_F(RoleTest, AWorkerKeepsItsRoleIfASequenceCannotLeave) {
-  Start({.workers = {Prefill("p0"), Decode("d0"), Decode("d1", {"--drain-timeout=300ms"})}});
-  std::vector<v1::GenerateRequest> requests = MixedRequests(1, 1200);
-  requests[0].mutable_sampling()->set_max_tokens(900);
-  requests[0].mutable_pin()->set_prefill_worker("p0");
-  requests[0].mutable_pin()->set_decode_worker("d1");  // a pinned sequence stays
-  BackgroundLoad load(cluster_->client(), requests);
-  ASSERT_TRUE(load.WaitForTokens(10, kPatience));
+  Start({.workers = {Prefill("p0"), Decode("d0"), Decode("d1", {"--drain-timeout=300ms"})},
+         .worker_flags = {"--device=replay", "--replay-step=100ms"}});
+  v1::GenerateRequest request = GreedyRequest(GoldenCases()[0].prompt, 300);  // 30 s
+  request.mutable_sampling()->set_ignore_eos(true);
+  request.mutable_pin()->set_prefill_worker("p0");
+  request.mutable_pin()->set_decode_worker("d1");  // a pinned sequence stays
+  BackgroundLoad load(cluster_->client(), {request});
+  ASSERT_TRUE(load.WaitForTokens(2, kPatience));
   EXPECT_EQ(Admin({"d1", "prefill", "--wait", "1m"}), 1);
   EXPECT_THAT(output_, HasSubstr("worker d1 keeps role decode: attempts still ran"));
+  EXPECT_OK(WaitForRole("d1", "decode"));
   const std::vector<Reply> replies = load.Replies();
   EXPECT_TRUE(Succeeded(replies[0]));
   EXPECT_EQ(replies[0].finish.attempts_size(), 1);
-  EXPECT_OK(WaitForRole("d1", "decode"));
-  EXPECT_TRUE(Succeeded(cluster_->client().Generate(requests[0]))) << "d1 takes requests again";
+  request.mutable_sampling()->set_max_tokens(3);
+  EXPECT_TRUE(Succeeded(cluster_->client().Generate(request))) << "d1 takes requests again";
   EXPECT_OK(cluster_->WaitIdle());
 }
 
