@@ -117,6 +117,9 @@ int RunBaton(int argc, const char* const* argv, const Console& console) {
   add(app, "verify", "Proves that all pairs of workers give the same answers, bit by bit.", &VerifyCommand);
   add(app, "trace", "Shows the stages of a recent request on a timeline.", &TraceCommand);
   add(app, "status", "Shows the router's workers: state, load, pages, and the pairs.", &StatusCommand);
+  CLI::App& admin = add_group("admin", "Lists the router's workers, and changes what they do.");
+  add(admin, "workers", "Lists workers with role, state and load.", &AdminWorkersCommand);
+  add(admin, "role", "Changes the role of a worker at run time, without cutting a stream.", &AdminRoleCommand);
   CLI::App& bench = add_group("bench", "Measures a running service, or the engine alone.");
   add(bench, "engine",
       "Measures the engine alone, in this process: speed of prefill and decode, and the parts of a step.",

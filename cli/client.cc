@@ -126,6 +126,16 @@ absl::StatusOr<v1::GetStatusResponse> Client::GetStatus(absl::Duration timeout) 
   return response;
 }
 
+absl::StatusOr<std::string> Client::ChangeWorkerRole(const v1::ChangeWorkerRoleRequest& request,
+                                                     absl::Duration timeout) {
+  grpc::ClientContext context;
+  SetTimeout(context, timeout);
+  v1::ChangeWorkerRoleResponse response;
+  const grpc::Status status = admin_->ChangeWorkerRole(&context, request, &response);
+  if (!status.ok()) return Explain(status, absl::FormatDuration(timeout));
+  return response.from();
+}
+
 absl::StatusOr<v1::Trace> Client::GetTrace(const std::string& id, absl::Duration timeout) {
   grpc::ClientContext context;
   SetTimeout(context, timeout);

@@ -46,6 +46,8 @@ class Client {
                                       absl::FunctionRef<bool(const v1::GenerateResponse&)> on_message);
 
   absl::StatusOr<v1::GetStatusResponse> GetStatus(absl::Duration timeout);
+  // Asks `worker_id` to take `role`, and returns the former role once the worker has begun.
+  absl::StatusOr<std::string> ChangeWorkerRole(const v1::ChangeWorkerRoleRequest& request, absl::Duration timeout);
   absl::StatusOr<v1::Trace> GetTrace(const std::string& id, absl::Duration timeout);
   absl::StatusOr<v1::ListModelsResponse> ListModels(absl::Duration timeout);
 

@@ -42,24 +42,16 @@ absl::StatusOr<MigrationOrder> ParseOrder(const v1::MigrateRequest& request) {
 
 DecodeService::DecodeService(AttemptLimits limits, const Parts& parts) : limits_(std::move(limits)), parts_(parts) {}
 
-absl::Status DecodeService::CheckMode(bool local) const {
-  if (local && !parts_.prefills_locally) {
-    return absl::InvalidArgumentError("prefill_locally is set, expected a worker with role both");
-  }
-  if (!local && parts_.receiver == nullptr) {
-    return absl::InvalidArgumentError(
-        "prefill_locally is not set, but this worker takes no handoffs: it has no secret");
-  }
-  return absl::OkStatus();
-}
-
 grpc::ServerWriteReactor<v1::DecodeEvent>* DecodeService::Decode(grpc::CallbackServerContext*,
                                                                  const v1::DecodeRequest* request) {
   absl::StatusOr<Attempt> attempt = ParseAttempt(request->header(), limits_);
   if (!attempt.ok()) return Refuse<v1::DecodeEvent>(attempt.status());
   const bool local = request->prefill_locally();
-  if (absl::Status mode = CheckMode(local); !mode.ok()) return Refuse<v1::DecodeEvent>(mode);
-  absl::StatusOr<std::shared_ptr<void>> ticket = parts_.gate->Enter();
+  if (!local && parts_.receiver == nullptr) {
+    return Refuse<v1::DecodeEvent>(
+        absl::InvalidArgumentError("prefill_locally is not set, but this worker takes no handoffs: it has no secret"));
+  }
+  absl::StatusOr<std::shared_ptr<void>> ticket = parts_.gate->Enter(local ? Route::kLocal : Route::kReceive);
   if (!ticket.ok()) return Refuse<v1::DecodeEvent>(ticket.status());
   const AttemptKey key = attempt->key;
   if (!local) {

@@ -19,7 +19,6 @@ class DecodeService final : public v1::DecodeWorker::CallbackService {
     AttemptGate* gate = nullptr;
     Compute* compute = nullptr;
     HandoffReceiver* receiver = nullptr;  // null: no handoffs
-    bool prefills_locally = false;        // role both
   };
   DecodeService(AttemptLimits limits, const Parts& parts);
 
@@ -30,8 +29,6 @@ class DecodeService final : public v1::DecodeWorker::CallbackService {
                                                       const v1::MigrateRequest* request) override;
 
  private:
-  absl::Status CheckMode(bool local) const;
-
   const AttemptLimits limits_;
   const Parts parts_;
 };

@@ -19,7 +19,7 @@ grpc::ServerWriteReactor<v1::PrefillEvent>* PrefillService::Prefill(grpc::Callba
   if (request->target().handoff_address().empty()) {
     return Refuse<v1::PrefillEvent>(absl::InvalidArgumentError("target.handoff_address is empty, expected host:port"));
   }
-  absl::StatusOr<std::shared_ptr<void>> ticket = gate_.Enter();
+  absl::StatusOr<std::shared_ptr<void>> ticket = gate_.Enter(Route::kHandOver);
   if (!ticket.ok()) return Refuse<v1::PrefillEvent>(ticket.status());
 
   const HandoffTarget target{request->target().worker_id(), request->target().epoch(),

@@ -36,6 +36,7 @@ struct ServiceContext {
   DefaultObjectives objectives = {};
   WhenLate when_late = WhenLate::kRefuse;
   bool allow_pins = true;
+  bool allow_role_changes = true;
   v1::ProcessFacts facts;  // of this process, when it started
 };
 

@@ -30,6 +30,15 @@ Family<Gauge>& Level(prometheus::Registry& registry, const char* name, const cha
   return prometheus::BuildGauge().Name(name).Help(help).Labels({{"role", "router"}}).Register(registry);
 }
 
+// The label role of these families is a worker's role.
+Family<Gauge>& LevelByRole(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
+}
+
+Family<Counter>& CountByRole(prometheus::Registry& registry, const char* name, const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
+}
+
 }  // namespace
 
 struct RouterMetrics::Families {
@@ -77,7 +86,14 @@ struct RouterMetrics::Families {
         running(Level(r, "baton_running_requests", "Requests that run or wait here")),
         max_running(Level(r, "baton_max_running_requests", "Requests that may run or wait here at a time")),
         ready_pairs(Level(r, "baton_ready_pairs", "Pairs of workers that passed their probe and take requests")),
-        workers(Level(r, "baton_workers", "Workers by state, as this router sees them")) {}
+        workers(Level(r, "baton_workers", "Workers by state, as this router sees them")),
+        desired_workers(LevelByRole(r, "baton_desired_workers",
+                                    "Workers of a role that the load wants, by the workers' role. For autoscalers")),
+        role_pressure(LevelByRole(r, "baton_role_pressure_ratio",
+                                  "Load of a role's workers, by the workers' role; 1: what the workers can take")),
+        role_switches(CountByRole(r, "baton_role_switches_total",
+                                  "Changes of a worker's role that the balance controller asked for, by the new role. "
+                                  "Label result: begun, or refused")) {}
 
   Family<Histogram>& ttft;
   Family<Histogram>& tpot;
@@ -101,6 +117,9 @@ struct RouterMetrics::Families {
   Family<Gauge>& max_running;
   Family<Gauge>& ready_pairs;
   Family<Gauge>& workers;
+  Family<Gauge>& desired_workers;
+  Family<Gauge>& role_pressure;
+  Family<Counter>& role_switches;
 };
 
 // The metrics of one model, so that observing a token builds no labels.
@@ -225,6 +244,16 @@ void RouterMetrics::SetWorkers(const std::map<std::string, int>& count_by_state)
 
 void RouterMetrics::SetReadyPairs(size_t count) {
   families_->ready_pairs.Add(Labels{}).Set(static_cast<double>(count));
+}
+
+void RouterMetrics::SetBalance(const std::string& model, const char* role, int wanted_workers, double pressure) {
+  const Labels labels = {{"model", model}, {"role", role}};
+  families_->desired_workers.Add(labels).Set(wanted_workers);
+  families_->role_pressure.Add(labels).Set(pressure);
+}
+
+void RouterMetrics::RoleSwitched(const std::string& model, const std::string& role, bool taken) {
+  families_->role_switches.Add({{"model", model}, {"role", role}, {"result", taken ? "begun" : "refused"}}).Increment();
 }
 
 }  // namespace baton::router

@@ -53,6 +53,10 @@ class RouterMetrics {
   void SetRunningRequests(size_t count);
   void SetWorkers(const std::map<std::string, int>& count_by_state);
   void SetReadyPairs(size_t count);
+  // Of the model's workers of `role`, prefill or decode.
+  void SetBalance(const std::string& model, const char* role, int wanted_workers, double pressure);
+  // The balance controller asked a worker to take `role`. `taken`: the worker has begun.
+  void RoleSwitched(const std::string& model, const std::string& role, bool taken);
 
  private:
   struct Families;

@@ -42,6 +42,23 @@ void DescribeOptions(OptionSet& set, RouterOptions& options) {
   set.AddChoice("pins", &options.pins, {"on", "off"},
                 "off: refuse requests that name their workers, as those of `baton verify` and `baton doctor` do");
 
+  set.AddChoice("role-changes", &options.role_changes, {"on", "off"},
+                "off: refuse changes of workers' roles that clients ask for, as `baton admin role` does");
+  set.AddChoice("balance", &options.balance, {"off", "advise", "switch"},
+                "advise: publish how many workers of each role the load wants; switch: also move workers between the "
+                "roles prefill and decode");
+  set.Add("balance-after", &options.balance_rules.after,
+          "how long the load must call for a change of a worker's role before the change", absl::Milliseconds(100),
+          absl::Hours(1));
+  set.Add("balance-period", &options.balance_rules.period, "least time between two changes of workers' roles",
+          absl::Milliseconds(100), absl::Hours(24));
+  set.Add("balance-queue", &options.balance_rules.queue_target,
+          "prompts that wait this long, on average over the prefill workers, are as much as the workers can take",
+          absl::Milliseconds(1), absl::Hours(1));
+  set.Add("balance-min-prefill", &options.balance_rules.min_prefill,
+          "fewest prefill workers that are wanted, and that a change leaves", 1, 1 << 16);
+  set.Add("balance-min-decode", &options.balance_rules.min_decode,
+          "the same of decode workers, those of role both included", 1, 1 << 16);
   set.Add("ttft-slo", &options.ttft_slo,
           "objective for the time to first token of interactive requests without an objective of their own. With "
           "--when-late "

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "common/log.h"
 #include "common/options.h"
+#include "router/balance.h"
 #include "router/discovery/discovery.h"
 
 namespace baton::router {
@@ -36,6 +37,9 @@ struct RouterOptions {
   std::string placement = "prefix";
   int max_local_prefill_tokens = 512;
   std::string pins = "on";
+  std::string role_changes = "on";
+  std::string balance = "advise";
+  BalanceRules balance_rules;
   absl::Duration ttft_slo;  // 0: none
   absl::Duration tpot_slo;
   std::vector<std::string> model_slos;

@@ -12,6 +12,7 @@
 #include "common/options.h"
 #include "common/process_facts.h"
 #include "common/status_macros.h"
+#include "router/balance_controller.h"
 #include "router/metrics.h"
 #include "router/probe.h"
 #include "router/services.h"
@@ -42,6 +43,7 @@ struct Router::Parts {
   std::unique_ptr<AdminService> admin;
   std::unique_ptr<GrpcServer> server;
   std::unique_ptr<Discovery> discovery;
+  std::shared_ptr<BalanceController> balance;  // null: off
 };
 
 Router::Router() = default;
@@ -85,6 +87,7 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
                          DefaultObjectives::Parse({options.ttft_slo, options.tpot_slo}, options.model_slos));
   parts.context.when_late = options.when_late == "serve" ? WhenLate::kServe : WhenLate::kRefuse;
   parts.context.allow_pins = options.pins == "on";
+  parts.context.allow_role_changes = options.role_changes == "on";
   parts.context.facts = ReadProcessFacts(/*threads=*/0);
   parts.inference = std::make_unique<InferenceService>(parts.context);
   parts.admin = std::make_unique<AdminService>(parts.context);
@@ -103,6 +106,12 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
     registry->SetWorkers(addresses);
   };
   BATON_ASSIGN_OR_RETURN(parts.discovery, Discovery::Start(options.discovery, set_workers));
+  if (options.balance != "off") {
+    const auto mode = options.balance == "switch" ? BalanceController::Mode::kSwitch : BalanceController::Mode::kAdvise;
+    parts.balance =
+        std::make_shared<BalanceController>(mode, options.balance_rules, parts.context.registry, parts.metrics.get());
+    parts.balance->Start();
+  }
   return router;
 }
 
@@ -142,6 +151,7 @@ bool Router::WaitDrained(SteadyTime deadline) { return parts_->admission.WaitIdl
 void Router::Shutdown() {
   if (parts_ == nullptr) return;
   parts_->discovery = nullptr;
+  if (parts_->balance != nullptr) parts_->balance->Stop();
   if (parts_->server != nullptr) {
     // Clients that read get a status. The server's shutdown alone would cut their streams off.
     parts_->admission.Stop();

@@ -109,4 +109,32 @@ grpc::ServerUnaryReactor* AdminService::GetTrace(grpc::CallbackServerContext* ca
       });
 }
 
+grpc::ServerUnaryReactor* AdminService::ChangeWorkerRole(grpc::CallbackServerContext* call,
+                                                         const grpc::ByteBuffer* request, grpc::ByteBuffer* response) {
+  grpc::ServerUnaryReactor* const reactor = call->DefaultReactor();
+  v1::ChangeWorkerRoleRequest parsed;
+  absl::Status status = ParseMessage(*request, parsed);
+  if (status.ok() && !context_.allow_role_changes) {
+    status = absl::PermissionDeniedError("this router changes no roles for clients: it runs with --role-changes off");
+  }
+  if (!status.ok()) {
+    reactor->Finish(ToGrpc(status));
+    return reactor;
+  }
+  context_.registry->ChangeRole({.id = parsed.worker_id(),
+                                 .role = parsed.role(),
+                                 .expected = v1::WORKER_ROLE_UNSPECIFIED,
+                                 .force = parsed.force(),
+                                 .reason = "asked for by a client of the router"},
+                                [reactor, response](const absl::StatusOr<std::string>& from) {
+                                  if (from.ok()) {
+                                    v1::ChangeWorkerRoleResponse answer;
+                                    answer.set_from(*from);
+                                    *response = SerializeMessage(answer);
+                                  }
+                                  reactor->Finish(ToGrpc(from.status()));
+                                });
+  return reactor;
+}
+
 }  // namespace baton::router

@@ -32,8 +32,8 @@ class InferenceService : public RawInference<v1::Inference::Service> {
   const ServiceContext& context_;
 };
 
-class AdminService
-    : public v1::Admin::WithRawCallbackMethod_GetStatus<v1::Admin::WithRawCallbackMethod_GetTrace<v1::Admin::Service>> {
+class AdminService : public v1::Admin::WithRawCallbackMethod_GetStatus<v1::Admin::WithRawCallbackMethod_GetTrace<
+                         v1::Admin::WithRawCallbackMethod_ChangeWorkerRole<v1::Admin::Service>>> {
  public:
   explicit AdminService(const ServiceContext& context) : context_(context) {}
 
@@ -41,6 +41,8 @@ class AdminService
                                       grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* GetTrace(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
                                      grpc::ByteBuffer* response) override;
+  grpc::ServerUnaryReactor* ChangeWorkerRole(grpc::CallbackServerContext* call, const grpc::ByteBuffer* request,
+                                             grpc::ByteBuffer* response) override;
 
  private:
   const ServiceContext& context_;

@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "common/status_macros.h"
 #include "common/steady_time.h"
+#include "router/unary_call.h"
 #include "router/worker_connection.h"
 
 namespace baton::router {
@@ -25,6 +26,7 @@ constexpr int kWorkerMessageBytes = 64 << 20;
 constexpr size_t kMaxAssetsBytes = size_t{256} << 20;
 constexpr absl::Duration kPagesInterval = absl::Milliseconds(100);
 constexpr absl::Duration kAssetsTimeout = absl::Minutes(1);
+constexpr absl::Duration kRoleTimeout = absl::Seconds(3);
 
 }  // namespace
 
@@ -259,6 +261,38 @@ void WorkerRegistry::PairBroken(uint64_t pair, const std::string& why) {
 void WorkerRegistry::HandedOver(uint64_t pair, const v1::HandedOver& measured) {
   MutexLock lock(mutex_);
   table_.OnHandedOver(SteadyTime::Now(), pair, measured);
+}
+
+void WorkerRegistry::ChangeRole(const RoleRequest& request,
+                                const std::function<void(absl::StatusOr<std::string> from)>& done) {
+  absl::StatusOr<WorkerTable::RoleOrder> order = absl::UnavailableError("the router ends");
+  std::shared_ptr<const Link> link;
+  {
+    MutexLock lock(mutex_);
+    if (!stopped_) order = table_.OrderRole(request.id, request.role, request.force);
+    if (order.ok()) link = links_.at(order->worker);
+  }
+  if (!order.ok()) return done(order.status());
+  v1::ChangeRoleRequest message;
+  message.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
+  message.set_from(request.expected);
+  message.set_to(order->to);
+  message.set_force(request.force);
+  message.set_reason(request.reason);
+  StartUnaryCall<v1::ChangeRoleRequest, v1::ChangeRoleResponse>(
+      link->calls(), kRoleTimeout, std::move(message),
+      [&](auto* context, const auto* in, auto* out, auto on_done) {
+        link->control().async()->ChangeRole(context, in, out, std::move(on_done));
+      },
+      [done, link, id = request.id, from = WorkerTable::RoleName(order->from)](const absl::Status& status) {
+        if (status.ok()) return done(std::string(from));
+        done(absl::Status(status.code(), absl::StrCat("worker ", id, ": ", std::string(status.message()))));
+      });
+}
+
+std::map<std::string, BalanceFacts> WorkerRegistry::balance_facts(absl::Duration settle) const {
+  MutexLock lock(mutex_);
+  return table_.balance_facts(settle);
 }
 
 absl::StatusOr<ServedModel> WorkerRegistry::FindModel(const std::string& name) {

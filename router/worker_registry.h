@@ -52,6 +52,18 @@ class WorkerRegistry : public Placer, public std::enable_shared_from_this<Worker
   void PairBroken(uint64_t pair, const std::string& why) override;
   void HandedOver(uint64_t pair, const v1::HandedOver& measured) override;
 
+  // Asks worker `id` to take `role`. `done` runs once, perhaps before the return: with the worker's former role once
+  // the worker has begun, or with the reason of the table (WorkerTable::OrderRole) or of the worker.
+  struct RoleRequest {
+    std::string id;
+    std::string role;
+    v1::WorkerRole expected = v1::WORKER_ROLE_UNSPECIFIED;  // else the worker refuses; unspecified: any
+    bool force = false;
+    std::string reason;  // for the worker's log
+  };
+  void ChangeRole(const RoleRequest& request, const std::function<void(absl::StatusOr<std::string> from)>& done);
+  std::map<std::string, BalanceFacts> balance_facts(absl::Duration settle) const;
+
   absl::StatusOr<ServedModel> FindModel(const std::string& name);
   absl::Status CheckPin(const RequestSpec& spec) const;
   size_t ready_pairs() const;

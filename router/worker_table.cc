@@ -61,6 +61,7 @@ const char* WorkerTable::StateName(const Worker& worker) {
   switch (worker.status.state()) {
     case v1::WORKER_STATE_SERVING: return "serving";
     case v1::WORKER_STATE_DRAINING: return "draining";
+    case v1::WORKER_STATE_SWITCHING: return "switching";
     default: return "starting";
   }
 }
@@ -132,6 +133,7 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
   const bool was_serving = !is_new && worker.serving();
   const bool same_offer = !is_new && IsSameOffer(status, worker.status);
   const bool same_model = !is_new && status.model().SerializeAsString() == worker.status.model().SerializeAsString();
+  const v1::WorkerRole role_before = is_new ? status.role() : worker.status.role();
   if (is_new) {
     worker.ref = WorkerRef{key, status.handoff_address(), connection()};
     worker.id = key.id;
@@ -158,7 +160,12 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
     return std::ranges::find(recent, sent.request) != recent.end() || sent.at + kReportLag < worker.load_as_of;
   });
   UpdateLoad(worker);
+  const bool same_role = role_before == status.role();
   if (was_serving != worker.serving() || was_leaving != worker.leaving() || was_away || !same_offer) ++version_;
+  if (!same_role) {
+    Report("worker.role_changed", worker.id,
+           absl::StrCat("from ", RoleName(role_before), " to ", RoleName(status.role())), false);
+  }
   if (was_away) {
     Report("worker.up", worker.id,
            absl::StrCat(worker.address, " role=", RoleName(status.role()), " model=", status.model().name(),
@@ -166,8 +173,8 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
            false);
     ReportSameId(worker);
   }
-  // A worker that leaves takes nothing new, and its partners need others.
-  if (was_away || !same_model || was_leaving != worker.leaving()) {
+  // A worker that leaves takes nothing new, and its partners need others. A new role has other partners.
+  if (was_away || !same_model || !same_role || was_leaving != worker.leaving()) {
     pairs_.ForgetPairsOf(index);
     members_changed_ = true;
   }

@@ -4,7 +4,7 @@
 //
 //   worker state   entered when
 //   connecting     no report has come yet, or the stream of reports broke
-//   starting, serving, draining: as the worker reports. A worker that is no longer listed counts as draining
+//   starting, serving, switching, draining: as the worker reports. A worker that is no longer listed counts as draining
 //   lost           a report is overdue by peer_timeout, or the worker reports another epoch
 //
 // When a worker is lost, its attempts are ended and its pairs forgotten. A worker that reports another epoch is a new
@@ -33,6 +33,7 @@
 #include "baton/v1/worker.pb.h"
 #include "common/ids.h"
 #include "common/steady_time.h"
+#include "router/balance.h"
 #include "router/known_pages.h"
 #include "router/pair_set.h"
 #include "router/placement.h"
@@ -118,6 +119,20 @@ class WorkerTable {
   // worker of the model is live. A model whose workers all leave is found: its requests may wait for successors.
   absl::StatusOr<ServedModel> FindModel(const std::string& name);
 
+  static const char* RoleName(v1::WorkerRole role);  // empty: unspecified
+  // A worker whose role is to change.
+  struct RoleOrder {
+    size_t worker = 0;
+    v1::WorkerRole from = v1::WORKER_ROLE_UNSPECIFIED;
+    v1::WorkerRole to = v1::WORKER_ROLE_UNSPECIFIED;
+  };
+  // Returns the order for worker `id` to take `role`. INVALID_ARGUMENT: no role; NOT_FOUND names the workers;
+  // UNAVAILABLE: the worker does not serve. FAILED_PRECONDITION, unless `force`: no other serving worker of the model
+  // does what this worker would cease to do.
+  absl::StatusOr<RoleOrder> OrderRole(const std::string& id, const std::string& role, bool force) const;
+  // Returns the load of each model's workers by role. `settle`: for how long a change of a role counts as recent.
+  std::map<std::string, BalanceFacts> balance_facts(absl::Duration settle) const;
+
   // Every worker heard of, lost ones too.
   std::vector<WorkerRef> refs() const;
   bool ready() const { return ready_pairs() > 0; }
@@ -186,7 +201,11 @@ class WorkerTable {
     SteadyTime next_pages_watch = SteadyTime::InfinitePast();
 
     bool live() const { return ref && !lost; }
-    bool leaving() const { return live() && (!listed || status.state() == v1::WORKER_STATE_DRAINING); }
+    // Takes nothing new: for good, or until the worker has taken another role.
+    bool leaving() const {
+      return live() &&
+             (!listed || status.state() == v1::WORKER_STATE_DRAINING || status.state() == v1::WORKER_STATE_SWITCHING);
+    }
     bool serving() const { return live() && listed && stream_open && status.state() == v1::WORKER_STATE_SERVING; }
   };
 
@@ -226,8 +245,8 @@ class WorkerTable {
     SteadyTime until;  // forgotten then, unless the request asks again
   };
 
-  static const char* RoleName(v1::WorkerRole role);
   static const char* StateName(const Worker& worker);
+  static void DescribeRole(const v1::RoleFacts& facts, v1::WorkerInfo& info);
 
   Worker* Find(size_t index);  // null: forgotten
   void ForgetUnlisted(SteadyTime now);

@@ -139,7 +139,8 @@ absl::StatusOr<ServedModel> WorkerTable::SearchModel(const std::string& name) co
 // ------------------------------------------------------------------------------------------------------- description
 
 std::map<std::string, int> WorkerTable::workers_by_state() const {
-  std::map<std::string, int> counts{{"connecting", 0}, {"starting", 0}, {"serving", 0}, {"draining", 0}, {"lost", 0}};
+  std::map<std::string, int> counts{{"connecting", 0}, {"starting", 0}, {"serving", 0},
+                                    {"switching", 0},  {"draining", 0}, {"lost", 0}};
   for (const auto& [_, worker] : workers_) ++counts[StateName(worker)];
   return counts;
 }
@@ -148,6 +149,19 @@ WorkerTable::PairStatus WorkerTable::StatusOf(const Pair& pair) const {
   if (pair.state != PairSet::State::kReady || Usable(pair)) return {NameOf(pair.state), pair.detail};
   const Worker& away = workers_.at(pair.prefill).serving() ? workers_.at(pair.decode) : workers_.at(pair.prefill);
   return {"waiting", absl::StrCat("worker ", away.id, " is ", StateName(away))};
+}
+
+void WorkerTable::DescribeRole(const v1::RoleFacts& facts, v1::WorkerInfo& info) {
+  for (const int role : facts.possible()) info.add_possible_roles(RoleName(static_cast<v1::WorkerRole>(role)));
+  info.set_switching_to(RoleName(facts.switching_to()));
+  info.set_role_changes(facts.changes());
+  info.set_role_failure(facts.last_failure());
+  if (!info.detail().empty()) return;
+  if (!info.switching_to().empty()) {
+    info.set_detail(absl::StrCat("from ", info.role(), " to ", info.switching_to()));
+  } else if (!facts.last_failure().empty()) {
+    info.set_detail(facts.last_failure());
+  }
 }
 
 void WorkerTable::Describe(SteadyTime now, v1::GetStatusResponse& response) const {
@@ -171,6 +185,7 @@ void WorkerTable::Describe(SteadyTime now, v1::GetStatusResponse& response) cons
     info.set_numerics_id(status.model().numerics_id());
     *info.mutable_facts() = status.facts();
     info.set_clock_ahead_seconds(status.clock_ahead_seconds());
+    DescribeRole(status.role_facts(), info);
     if (worker.serving() && LoadedAssets(worker) == nullptr && worker.detail.empty()) {
       const auto assets = assets_.find(status.model().assets_fingerprint());
       info.set_detail(assets != assets_.end() && !assets->second.error.empty() ? assets->second.error

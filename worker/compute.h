@@ -37,6 +37,8 @@ class Compute {
   Compute& operator=(const Compute&) = delete;
 
   HandoffCapacity* capacity() { return &reservations_; }
+  // Sets the limits of later grants. Thread-safe.
+  void SetCapacity(const CapacityLedger::Limits& limits) { ledger_.SetLimits(limits); }
   // Reports of a receiver, which become calls of the scheduler.
   HandoffReceiver::Events ReceiverEvents();
 

@@ -16,6 +16,7 @@ namespace baton {
 namespace {
 
 constexpr size_t kPieceBytes = 1 << 20;
+constexpr size_t kMaxReasonBytes = 256;
 constexpr ptrdiff_t kMaxWatchers = 64;  // of each kind
 constexpr absl::Duration kMinInterval = absl::Milliseconds(10);
 constexpr absl::Duration kMaxInterval = absl::Seconds(10);
@@ -161,6 +162,21 @@ grpc::ServerWriteReactor<v1::ModelAssetPiece>* ControlService::GetModelAssets(
     } while (!rest.empty());
   }
   return EventStream<v1::ModelAssetPiece>::Serve(stream, [] {});
+}
+
+grpc::ServerUnaryReactor* ControlService::ChangeRole(grpc::CallbackServerContext* context,
+                                                     const v1::ChangeRoleRequest* request, v1::ChangeRoleResponse*) {
+  absl::Status status = CheckProtocol(request->protocol());
+  if (status.ok()) {
+    status = sources_.change_role({.from = request->from(),
+                                   .to = request->to(),
+                                   .force = request->force(),
+                                   .reason = request->reason().substr(0, kMaxReasonBytes)});
+  }
+  if (status.ok()) Announce();
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpc(status));
+  return reactor;
 }
 
 }  // namespace baton

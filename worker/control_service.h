@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The WorkerControl service: streams the worker's status and its pages' names to routers, and delivers the model's text
-// assets.
+// The WorkerControl service: streams the worker's status and its pages' names to routers, delivers the model's text
+// assets, and begins changes of the worker's role.
 //
 // The status thread sends heartbeats, so that heartbeats never wait for compute. Thread-safe.
 #pragma once
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "baton/v1/worker.grpc.pb.h"
 #include "common/mutex.h"
@@ -20,6 +21,7 @@
 #include "engine/kv/page_journal.h"
 #include "text/assets/asset_files.h"
 #include "worker/event_stream.h"
+#include "worker/role_machine.h"
 
 namespace baton {
 
@@ -29,6 +31,7 @@ class ControlService final : public v1::WorkerControl::CallbackService {
   struct Sources {
     std::function<v1::WorkerStatus()> status;
     std::function<PageNews(uint64_t version)> pages;  // PagePool::NewsSince
+    std::function<absl::Status(const RoleChange&)> change_role;
   };
   ControlService(AssetFiles assets, Sources sources);
   ~ControlService() override;
@@ -44,6 +47,8 @@ class ControlService final : public v1::WorkerControl::CallbackService {
                                                      const v1::WatchPagesRequest* request) override;
   grpc::ServerWriteReactor<v1::ModelAssetPiece>* GetModelAssets(grpc::CallbackServerContext* context,
                                                                 const v1::GetModelAssetsRequest* request) override;
+  grpc::ServerUnaryReactor* ChangeRole(grpc::CallbackServerContext* context, const v1::ChangeRoleRequest* request,
+                                       v1::ChangeRoleResponse* response) override;
 
  private:
   struct Watcher {

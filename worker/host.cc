@@ -76,6 +76,21 @@ absl::Status CheckKvMemory(std::string_view option, uint64_t bytes) {
   return OfOption(option, ReadMemoryHeadroom().Check(bytes));
 }
 
+RoleMachine::Rules RulesOf(const WorkerOptions& options, v1::WorkerRole role, bool with_transport) {
+  RoleMachine::Rules rules{
+      .possible = {role}, .why_no_other = "", .cooldown = options.role_cooldown, .timeout = options.drain_timeout};
+  if (!with_transport) {
+    rules.why_no_other = "the worker takes part in no handoffs, because it has no secret";
+  } else if (options.transport.listen_address.empty()) {
+    rules.why_no_other =
+        "other workers cannot reach the worker, because --listen binds all addresses and --handoff-advertise is not "
+        "set";
+  } else {
+    rules.possible = {v1::WORKER_ROLE_PREFILL, v1::WORKER_ROLE_DECODE, v1::WORKER_ROLE_BOTH};
+  }
+  return rules;
+}
+
 void RemoveOrphans() {
   for (const OrphanedFile& file : RemoveOrphanedMemory()) {
     Log(LogLevel::kWarning, "worker.removed_orphaned_memory", {{"file", file.path}, {"bytes", file.bytes}});
@@ -84,24 +99,16 @@ void RemoveOrphans() {
 
 }  // namespace
 
-std::string RoleName(v1::WorkerRole role) {
-  switch (role) {
-    case v1::WORKER_ROLE_PREFILL: return "prefill";
-    case v1::WORKER_ROLE_BOTH: return "both";
-    default: return "decode";
-  }
-}
-
-WorkerHost::WorkerHost(const WorkerOptions& options, v1::WorkerRole role)
+WorkerHost::WorkerHost(const WorkerOptions& options, v1::WorkerRole role, bool with_transport)
     : options_(options),
-      role_(role),
       epoch_(RandomEpoch()),
       gate_(options.max_attempts()),
+      role_(role, RulesOf(options, role, with_transport), &gate_),
       facts_(ReadProcessFacts(options.threads)) {}
 
 absl::StatusOr<std::unique_ptr<WorkerHost>> WorkerHost::Create(const WorkerOptions& options, v1::WorkerRole role,
                                                                bool with_transport) {
-  auto host = std::unique_ptr<WorkerHost>(new WorkerHost(options, role));
+  auto host = std::unique_ptr<WorkerHost>(new WorkerHost(options, role, with_transport));
   RemoveOrphans();
   // Cheap refusals come first: a port in use, or too little memory, is found before a large model is read.
   if (options.pages == 0) BATON_RETURN_IF_ERROR(CheckKvMemory("kv-memory", options.kv_memory.bytes));
@@ -178,11 +185,11 @@ absl::Status WorkerHost::WarmUp() {
   return absl::IsCancelled(status) ? absl::OkStatus() : status;
 }
 
-AttemptLimits WorkerHost::limits() const {
+AttemptLimits WorkerHost::limits(v1::WorkerRole role) const {
   // A grant has a page of each KV group more than the context, to grow into: no context can fill all pages of a decode
   // worker.
   const KvLayout& layout = pool_->layout();
-  const uint64_t rows = pool_->pages_total() / layout.groups() - (role_ == v1::WORKER_ROLE_PREFILL ? 0 : 1);
+  const uint64_t rows = pool_->pages_total() / layout.groups() - (role == v1::WORKER_ROLE_PREFILL ? 0 : 1);
   return {.model = options_.model_name,
           .numerics_id = model_->numerics_id(),
           .vocab_size = model_->config().vocab_size,
@@ -196,8 +203,8 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
   status.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
   status.set_worker_id(options_.worker_id);
   status.set_epoch(epoch_);
-  status.set_role(role_);
-  status.set_state(draining_ ? v1::WORKER_STATE_DRAINING : v1::WORKER_STATE_SERVING);
+  role_.Describe(status);
+  if (draining_) status.set_state(v1::WORKER_STATE_DRAINING);
 
   v1::ServedModel& model = *status.mutable_model();
   model.set_name(options_.model_name);
@@ -230,6 +237,8 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
   load.set_step_seconds(load_.step_seconds);
   load.set_running_tokens(load_.running_tokens);
   load.set_waiting_batch_tokens(load_.waiting_batch_tokens);
+  load.set_blocked_tokens(load_.blocked_tokens);
+  load.set_waiting_reservations(load_.waiting_reservations);
   load.set_tpot_objectives(load_.tpot_objectives);
   load.set_tpot_slo_seconds(load_.tpot_slo_seconds);
   load.set_sequence_seconds(load_.sequence_seconds);
@@ -249,13 +258,32 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
 
   *status.mutable_facts() = facts_;
   status.set_sent_unix_nanos(absl::ToUnixNanos(absl::Now()));
-  if (role_ != v1::WORKER_ROLE_PREFILL && transport_ != nullptr) status.set_handoff_address(transport_->address());
+  if (status.role() != v1::WORKER_ROLE_PREFILL && transport_ != nullptr) {
+    status.set_handoff_address(transport_->address());
+  }
   return status;
 }
 
-absl::Status WorkerHost::Serve(ShutdownSignal& signal, const Role& role) {
+absl::Status WorkerHost::Serve(ShutdownSignal& signal, const Work& work) {
+  role_.SetHooks({.start_draining =
+                      [&work] {
+                        work.start_draining();
+                        work.end_waiting("the worker changes its role before the prompt has begun");
+                      },
+                  .stop_draining = work.stop_draining,
+                  .end_attempts = [&work] { work.end_attempts("the worker changes its role: drain-timeout is over"); },
+                  .take_role =
+                      [this, &work](v1::WorkerRole role) {
+                        metrics_->SetRole(RoleName(role));
+                        work.take_role(role);
+                      }});
   ControlService control(assets_, {.status = [this] { return Snapshot(); },
-                                   .pages = [this](uint64_t version) { return pool_->NewsSince(version); }});
+                                   .pages = [this](uint64_t version) { return pool_->NewsSince(version); },
+                                   .change_role = [this](const RoleChange& change) { return role_.Begin(change); }});
+  std::vector<grpc::Service*> services = work.services;
+  services.push_back(&control);
+  std::vector<std::string> health_names = work.service_names;
+  health_names.emplace_back(v1::WorkerControl::service_full_name());
   BATON_ASSIGN_OR_RETURN(
       std::unique_ptr<GrpcServer> server,
       OfOption(
@@ -266,11 +294,11 @@ absl::Status WorkerHost::Serve(ShutdownSignal& signal, const Role& role) {
                              .max_concurrent_streams = std::max(4096, 2 * options_.max_attempts()),
                              // Routers always listen, so that routers must answer pings within this time.
                              .peer_timeout = options_.transport.peer_timeout,
-                             .health_names = {role.service_name, v1::WorkerControl::service_full_name()}},
-                            {role.service, &control})));
+                             .health_names = std::move(health_names)},
+                            services)));
   server->SetServing(true);
   Log(LogLevel::kInfo, "worker.serving",
-      {{"role", RoleName(role_)},
+      {{"role", RoleName(role_.role())},
        {"listen", options_.listen},
        {"port", server->port()},
        {"handoff", transport_ == nullptr ? std::string() : transport_->address()}});
@@ -278,29 +306,31 @@ absl::Status WorkerHost::Serve(ShutdownSignal& signal, const Role& role) {
   while (!signal.Wait(kSignalPoll)) {
     metrics_->SetPages(pool_->counts());
     metrics_->SetQuarantine(pool_->quarantined_since(), SteadyTime::Now());
+    if (role_.Advance()) control.Announce();
   }
 
   server->SetServing(false);
+  role_.Stop();
   draining_ = true;
   control.Announce();
-  const bool released = Drain(signal, role);
+  const bool released = Drain(signal, work);
   control.EndWatches();
   // Without an attempt only idle connections remain. Blocking clients answer no GOAWAY between calls.
   server->Shutdown(SteadyTime::Now() + (released ? kFarewellTimeout : kReleaseTimeout));
   return absl::OkStatus();
 }
 
-bool WorkerHost::Drain(ShutdownSignal& signal, const Role& role) {
+bool WorkerHost::Drain(ShutdownSignal& signal, const Work& work) {
   Log(LogLevel::kInfo, "worker.draining", {{"timeout", options_.drain_timeout}});
   gate_.Close();
-  role.stop_accepting();
+  work.start_draining();
   const SteadyTime deadline = SteadyTime::Now() + options_.drain_timeout;
   bool empty = false;
   while (!empty && SteadyTime::Now() < deadline && !signal.Again()) {
     empty = gate_.WaitEmpty(std::min(deadline, SteadyTime::Now() + kSignalPoll));
   }
   if (!empty) {
-    role.fail_all();
+    work.end_attempts("the worker stops: drain-timeout is over");
     empty = gate_.WaitEmpty(SteadyTime::Now() + kReleaseTimeout);
   }
   Log(LogLevel::kInfo, "worker.stopped", {{"all_released", empty}});

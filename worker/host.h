@@ -5,6 +5,7 @@
 // For the main thread. Each part's header says which threads may use the part.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,6 +28,7 @@
 #include "worker/load.h"
 #include "worker/metrics.h"
 #include "worker/options.h"
+#include "worker/role_keeper.h"
 
 namespace baton {
 
@@ -46,32 +48,35 @@ class WorkerHost {
     return {.model = model_.get(), .pool = pool_.get(), .metrics = metrics_.get(), .load = &load_};
   }
   HandoffIdentity identity() const { return {options_.worker_id, epoch_, model_->numerics_id()}; }
-  AttemptLimits limits() const;
+  // Returns the limits of attempts on the routes of `role`.
+  AttemptLimits limits(v1::WorkerRole role) const;
 
-  // The parts that a role adds to the process.
-  struct Role {
-    grpc::Service* service = nullptr;
-    std::string service_name;              // in full
-    std::function<void()> stop_accepting;  // a drain begins
-    std::function<void()> fail_all;        // the drain's time is over: end all attempts soon
+  // The part of the process that the owner of the scheduler and of the services adds.
+  struct Work {
+    std::vector<grpc::Service*> services;
+    std::vector<std::string> service_names;             // in full
+    std::function<void()> start_draining;               // running sequences are to leave; no reservation is taken
+    std::function<void(const char* why)> end_waiting;   // end the attempts whose prompts have not begun
+    std::function<void()> stop_draining;                // the opposite
+    std::function<void(const char* why)> end_attempts;  // a drain's time is over: end all attempts soon
+    std::function<void(v1::WorkerRole)> take_role;      // no attempt is left that `role` would not take
   };
-  // Serves until a signal, then drains: refuses new attempts, and lets running attempts finish within drain_timeout or
-  // until a second signal. Returns OK also if running attempts were ended.
-  absl::Status Serve(ShutdownSignal& signal, const Role& role);
+  // Serves, and changes the role when asked to, until a signal. Then drains: refuses new attempts, and lets running
+  // attempts finish within drain_timeout or until a second signal. Returns OK also if running attempts were ended.
+  absl::Status Serve(ShutdownSignal& signal, const Work& work);
 
   // Ends the transport: no event follows.
   void StopTransport() { transport_.reset(); }
 
  private:
-  WorkerHost(const WorkerOptions& options, v1::WorkerRole role);
+  WorkerHost(const WorkerOptions& options, v1::WorkerRole role, bool with_transport);
   absl::Status CreatePool(bool with_transport);
   absl::Status WarmUp();
   v1::WorkerStatus Snapshot() const;
   // Returns whether all attempts have ended.
-  bool Drain(ShutdownSignal& signal, const Role& role);
+  bool Drain(ShutdownSignal& signal, const Work& work);
 
   const WorkerOptions options_;
-  const v1::WorkerRole role_;
   const uint64_t epoch_;
   AssetFiles assets_;
   std::string assets_fingerprint_;
@@ -82,11 +87,9 @@ class WorkerHost {
   std::unique_ptr<Transport> transport_;
   WorkerLoadBoard load_;
   AttemptGate gate_;
+  RoleKeeper role_;
   std::atomic<bool> draining_{false};
   const v1::ProcessFacts facts_;
 };
-
-// Returns "prefill", "decode" or "both".
-std::string RoleName(v1::WorkerRole role);
 
 }  // namespace baton

@@ -24,6 +24,8 @@ struct WorkerLoadBoard {
   std::atomic<double> prefill_tokens_per_second{0};
   std::atomic<double> step_seconds{0};
   std::atomic<uint64_t> waiting_batch_tokens{0};  // of waiting_tokens, with priority batch
+  std::atomic<uint64_t> blocked_tokens{0};        // of waiting_tokens, of prompts that wait for a decode worker's room
+  std::atomic<uint32_t> waiting_reservations{0};  // of other workers, for room here
   std::atomic<uint64_t> running_tokens{0};        // context of the running sequences
   std::atomic<uint32_t> tpot_objectives{0};       // attempts with an objective for the time per token
   std::atomic<double> tpot_slo_seconds{0};        // the least of these objectives; 0: none

@@ -7,16 +7,18 @@
 // Thread-safe.
 #pragma once
 
-#include <prometheus/counter.h>
-#include <prometheus/gauge.h>
-#include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
+#include <atomic>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "common/mutex.h"
 #include "common/outcome.h"
 #include "common/steady_time.h"
 #include "engine/kv/page_pool.h"
@@ -29,6 +31,7 @@ namespace baton {
 class WorkerMetrics {
  public:
   WorkerMetrics(prometheus::Registry& registry, const std::string& model, const std::string& role);
+  ~WorkerMetrics();
 
   enum class Stage {
     kPrefill,  // until the first step of a prompt that this worker computes
@@ -55,35 +58,21 @@ class WorkerMetrics {
   // `since` of PagePool::quarantined_since.
   void SetQuarantine(std::optional<SteadyTime> since, SteadyTime now);
 
+  // Later counts have the label of `role`. The counters of the former role stay, its levels are 0 from now on. Counts
+  // of another thread meanwhile may still go to the former role.
+  void SetRole(const std::string& role);
+
  private:
   class Builder;
-  explicit WorkerMetrics(const Builder& builder);
+  struct Series;  // of one role
 
-  prometheus::Histogram& prefill_queue_;
-  prometheus::Histogram& decode_queue_;
-  prometheus::Histogram& prefill_;
-  prometheus::Histogram& step_;
-  prometheus::Histogram& step_sequences_;
-  // By transport.
-  prometheus::Family<prometheus::Histogram>& kv_transfer_;
-  prometheus::Family<prometheus::Histogram>& kv_transfer_exposed_;
-  prometheus::Family<prometheus::Counter>& kv_transfer_bytes_;
-  prometheus::Counter& kv_transfer_failures_;
-  prometheus::Counter& tokens_computed_;
-  prometheus::Counter& tokens_cached_;
-  prometheus::Counter& tokens_received_;
-  prometheus::Counter& tokens_sampled_;
-  prometheus::Family<prometheus::Counter>& attempts_;
-  prometheus::Family<prometheus::Counter>& probes_;
-  prometheus::Gauge& running_;
-  prometheus::Gauge& waiting_;
-  prometheus::Gauge& max_running_;
-  prometheus::Gauge& max_waiting_;
-  prometheus::Gauge& pages_free_;
-  prometheus::Gauge& pages_used_;
-  prometheus::Gauge& pages_cached_;
-  prometheus::Gauge& pages_quarantined_;
-  prometheus::Gauge& quarantine_oldest_;
+  Series& series() const { return *current_; }
+
+  prometheus::Registry& registry_;
+  const std::string model_;
+  Mutex mutex_;
+  std::map<std::string, std::unique_ptr<Series>> by_role_ ABSL_GUARDED_BY(mutex_);  // none is ever removed
+  std::atomic<Series*> current_{nullptr};
 };
 
 }  // namespace baton

@@ -90,7 +90,7 @@ absl::StatusOr<std::string> ReadSecret(const std::string& file) {
 
 }  // namespace
 
-void WorkerOptions::AddTo(OptionSet& set) {
+void WorkerOptions::AddTo(OptionSet& set, const char* handoff_listen_help) {
   set.Add("model", &model,
           "folder of the model in Hugging Face form, or GGUF file, of a split file the first part (required)");
   set.Add("model-name", &model_name, "name of the model for clients (default: the name of the folder or file)");
@@ -147,7 +147,18 @@ void WorkerOptions::AddTo(OptionSet& set) {
           absl::Seconds(60));
   set.Add("peer-timeout", &transport.peer_timeout, "a peer not heard for this long is given up", absl::Milliseconds(50),
           absl::Hours(1));
-  set.Add("drain-timeout", &drain_timeout, "on SIGTERM, how long running requests may take to finish");
+  set.Add("drain-timeout", &drain_timeout,
+          "on SIGTERM and before a change of the role, how long running requests may take to finish or to leave");
+  set.Add("role-cooldown", &role_cooldown, "least time between two changes of the role that are not forced",
+          absl::ZeroDuration(), absl::Hours(24));
+  set.Add("handoff-listen", &transport.listen_address, handoff_listen_help);
+  set.Add("handoff-advertise", &transport.advertise_address,
+          "host:port for other workers' connections (default: the address listened on)");
+  set.Add("max-bypass", &max_bypass,
+          "in roles decode and both, how often younger requests may pass a reservation or local prompt that waits for "
+          "room");
+  set.Add("growth-watermark-pages", &growth_watermark_pages,
+          "in roles decode and both, most free pages that a grant leaves for running sequences, one for each");
   set.Add("max-message-bytes", &max_message_bytes, "largest gRPC message");
   set.AddChoice("log.level", &log.level, {"debug", "info", "warning", "error"}, "least level in the log");
   set.AddChoice("log.format", &log.format, {"text", "json"}, "form of a log line");
@@ -217,6 +228,15 @@ absl::StatusOr<ReplayOptions> WorkerOptions::ForReplay() const {
     options.cost = profile.cost;
   }
   return options;
+}
+
+// No prompt of a prefill worker passes an older prompt. Sequences do not grow there: no pages are left for growth.
+CapacityLedger::Limits WorkerOptions::Capacity(v1::WorkerRole role) const {
+  const bool decodes = role != v1::WORKER_ROLE_PREFILL;
+  return {.max_sequences = schedule.max_sequences,
+          .max_waiting_reservations = decodes ? max_queue : 0,
+          .max_bypass = decodes ? max_bypass : 0,
+          .growth_watermark_pages = decodes ? growth_watermark_pages : 0};
 }
 
 ModelOptions WorkerOptions::ForModel() const {

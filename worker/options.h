@@ -9,11 +9,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "baton/v1/worker.pb.h"
 #include "common/log.h"
 #include "common/options.h"
 #include "engine/model/model.h"
 #include "engine/model/replay_model.h"
 #include "kvtransfer/transport.h"
+#include "worker/admission/capacity_ledger.h"
 #include "worker/schedule.h"
 
 namespace baton {
@@ -50,10 +52,13 @@ struct WorkerOptions {
   TransportOptions transport;
   std::string secret_file;
   absl::Duration drain_timeout = absl::Seconds(30);
+  absl::Duration role_cooldown = absl::Seconds(30);
+  int max_bypass = CapacityLedger::Limits{}.max_bypass;
+  int growth_watermark_pages = CapacityLedger::Limits{}.growth_watermark_pages;
   ByteSize max_message_bytes{16 << 20};
   LogOptions log;
 
-  void AddTo(OptionSet& set);
+  void AddTo(OptionSet& set, const char* handoff_listen_help);
   // Checks options against each other, fills in dependent defaults and reads the secret. INVALID_ARGUMENT names the
   // option. `needs_secret`: this worker hands over or receives.
   absl::Status Finalize(std::string_view role, bool needs_secret);
@@ -62,6 +67,8 @@ struct WorkerOptions {
   absl::StatusOr<ReplayOptions> ForReplay() const;
   // Returns the limit of open attempts, waiting or in progress.
   int max_attempts() const { return max_queue + schedule.max_sequences; }
+  // Returns the limits of what a worker of `role` grants.
+  CapacityLedger::Limits Capacity(v1::WorkerRole role) const;
 };
 
 }  // namespace baton

@@ -19,6 +19,8 @@ using Command = std::function<absl::Status()>;
 Command GenerateCommand(CLI::App& command, const Console& console);
 Command ChatCommand(CLI::App& command, const Console& console);
 Command StatusCommand(CLI::App& command, const Console& console);
+Command AdminWorkersCommand(CLI::App& command, const Console& console);
+Command AdminRoleCommand(CLI::App& command, const Console& console);
 Command DoctorCommand(CLI::App& command, const Console& console);
 Command VerifyCommand(CLI::App& command, const Console& console);
 Command TraceCommand(CLI::App& command, const Console& console);

@@ -113,11 +113,13 @@ class Examination {
     const std::string name = absl::StrCat("worker ", worker.worker_id());
     if (worker.state() != "serving") {
       const bool drains = worker.state() == "draining";
-      Add(drains ? Kind::kWarning : Kind::kProblem,
+      const bool switches = worker.state() == "switching";
+      Add(drains || switches ? Kind::kWarning : Kind::kProblem,
           absl::StrCat(name, " at ", worker.address(), " is ", worker.state(), worker.detail().empty() ? "" : ": ",
                        worker.detail()),
-          drains ? "Wait until the worker has ended, or start another one."
-                 : "Check that the process runs, that the address is its --listen, and that no firewall is between.");
+          switches ? "Wait until the worker has its new role."
+          : drains ? "Wait until the worker has ended, or start another one."
+                   : "Check that the process runs, that the address is its --listen, and that no firewall is between.");
       return;
     }
     if (std::abs(worker.clock_ahead_seconds()) > kMaxClockSeconds) {

@@ -77,6 +77,8 @@ class HandoffReceiver {
   virtual void Poke() = 0;
   // Refuses new attempts and new reservations. Queued reservations stay.
   virtual void StartDraining() = 0;
+  // Takes new attempts and reservations again.
+  virtual void StopDraining() = 0;
 
   struct Load {
     int queued = 0;

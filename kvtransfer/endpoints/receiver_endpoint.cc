@@ -127,6 +127,7 @@ class ReceiverEndpoint final : public TransportReceiver {
   void CloseAttempt(const AttemptKey& key) override { Apply(handoff::ReceiverMachine::Close{key}); }
   void Poke() override { Apply(handoff::ReceiverMachine::Decided{}); }
   void StartDraining() override { Apply(handoff::ReceiverMachine::StartDraining{}); }
+  void StopDraining() override { Apply(handoff::ReceiverMachine::StopDraining{}); }
 
   Load load() const override {
     MutexLock lock(mutex_);

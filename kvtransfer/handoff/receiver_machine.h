@@ -74,7 +74,8 @@ class ReceiverMachine {
   };
   struct Decided {};  // the Admission may have decisions to take
   struct StartDraining {};
-  using Event = std::variant<Close, From, PeerUp, PeerChanged, Decided, StartDraining>;
+  struct StopDraining {};
+  using Event = std::variant<Close, From, PeerUp, PeerChanged, Decided, StartDraining, StopDraining>;
 
   // Actions.
   struct Send {
@@ -155,6 +156,7 @@ class ReceiverMachine {
   void Handle(const PeerChanged& changed, Admission& admission, Actions* out);
   void Handle(const Decided&, Admission&, Actions*) {}
   void Handle(const StartDraining&, Admission&, Actions*) { draining_ = true; }
+  void Handle(const StopDraining&, Admission&, Actions*) { draining_ = false; }
 
   void Receive(PeerId peer, const Reserve& reserve, Admission& admission, Actions* out);
   void Receive(PeerId peer, const CancelReserve& cancel, Admission& admission, Actions* out);

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker/admission/attempt_gate.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace baton {
 
-absl::StatusOr<std::shared_ptr<void>> AttemptGate::Enter() {
+absl::StatusOr<std::shared_ptr<void>> AttemptGate::Enter(Route route) {
   MutexLock lock(mutex_);
   if (closed_) return absl::UnavailableError("the worker drains and takes no new work");
+  if (!routes_.Contains(route)) return absl::UnavailableError(why_route_closed_);
   return EnterBelow(limit_);
 }
 
@@ -28,6 +31,12 @@ void AttemptGate::Leave() {
   // Notifies under the lock: a waiting thread may destroy this object once the lock is released.
   MutexLock lock(mutex_);
   if (--open_ == 0) empty_.NotifyAll();
+}
+
+void AttemptGate::SetRoutes(Routes open, std::string why_closed) {
+  MutexLock lock(mutex_);
+  routes_ = open;
+  why_route_closed_ = std::move(why_closed);
 }
 
 void AttemptGate::Close() {

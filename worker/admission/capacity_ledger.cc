@@ -26,6 +26,11 @@ void CapacityLedger::SetHooks(Hooks hooks) {
   hooks_.swap(shared);
 }
 
+void CapacityLedger::SetLimits(const Limits& limits) {
+  MutexLock lock(mutex_);
+  limits_ = limits;
+}
+
 absl::Status CapacityLedger::Enqueue(Claim claim) {
   MutexLock lock(mutex_);
   if (claim.claimant == Claimant::kReservation) {

@@ -66,6 +66,8 @@ class CapacityLedger {
 
   // A hook that runs on another thread may still finish after SetHooks has returned.
   void SetHooks(Hooks hooks);
+  // Sets the limits of later decisions. Earlier grants stay.
+  void SetLimits(const Limits& limits);
 
   // Adds a claim to the list. TakeDecisions then tells whether the claim is granted at once. A claimant has one claim
   // for a key at a time. RESOURCE_EXHAUSTED: too many reservations wait.
@@ -118,8 +120,8 @@ class CapacityLedger {
   void RunHooks(const Wake& wake);
 
   PagePool& pool_;
-  const Limits limits_;
   mutable Mutex mutex_;
+  Limits limits_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const Hooks> hooks_ ABSL_GUARDED_BY(mutex_);
   std::vector<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);                  // in the order of the list
   std::array<std::vector<Decision>, 2> decided_ ABSL_GUARDED_BY(mutex_);  // not taken yet, by claimant

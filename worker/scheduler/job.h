@@ -10,18 +10,13 @@
 
 #include "absl/time/time.h"
 #include "common/steady_time.h"
+#include "worker/route.h"
 #include "worker/scheduler/attempt_events.h"
 #include "worker/scheduler/phase.h"
 #include "worker/scheduler/tenant_shares.h"
 #include "worker/sequence.h"
 
 namespace baton {
-
-enum class Route : uint8_t {
-  kHandOver,  // computes the prompt here, hands the sequence over
-  kReceive,   // takes the sequence over, decodes here
-  kLocal,     // computes the prompt and decodes here
-};
 
 // Orders that a running sequence continue at another decode worker, as another attempt of the request.
 struct MigrationOrder {

@@ -65,11 +65,23 @@ void Scheduler::Cancel(const AttemptKey& key) {
   End(*job, Cause::kCancelled);
 }
 
-void Scheduler::FailAll() {
+void Scheduler::StopDraining() {
+  draining_ = false;
+  for (auto& [age, job] : jobs_) job->told_draining = false;
+}
+
+void Scheduler::FailWaiting(const std::string& why) {
+  for (const AttemptKey& key : jobs_.Keys()) {
+    Job& job = *jobs_.Find(key);
+    if (job.waits_to_compute()) Fail(job, Outcome(Cause::kDraining, why));
+  }
+}
+
+void Scheduler::FailAll(const std::string& why) {
   for (const AttemptKey& key : jobs_.Keys()) {
     Job& job = *jobs_.Find(key);
     if (job.phase == Phase::kReleasing) continue;
-    Fail(job, Outcome(Cause::kDraining, "the worker stops: drain-timeout is over"));
+    Fail(job, Outcome(Cause::kDraining, why));
   }
 }
 
@@ -348,6 +360,7 @@ void Scheduler::PublishLoad() {
   uint32_t running = 0;
   uint64_t waiting_tokens = 0;
   uint64_t waiting_batch_tokens = 0;
+  uint64_t blocked_tokens = 0;
   uint64_t running_tokens = 0;
   uint32_t objectives = 0;
   const bool has_tenants = tenants_.has_tenants();
@@ -365,6 +378,7 @@ void Scheduler::PublishLoad() {
     if (!job->has_prompt_to_compute()) continue;
     const int tokens = TokensToCompute(*job);
     waiting_tokens += tokens;
+    if (job->phase == Phase::kQueued) blocked_tokens += tokens;
     if (attempt.priority == Priority::kBatch) {
       waiting_batch_tokens += tokens;
     } else if (has_tenants) {
@@ -376,6 +390,8 @@ void Scheduler::PublishLoad() {
   parts_.load->waiting_tokens = waiting_tokens;
   parts_.load->SetTenants(std::move(tenants));
   parts_.load->waiting_batch_tokens = waiting_batch_tokens;
+  parts_.load->blocked_tokens = blocked_tokens;
+  parts_.load->waiting_reservations = static_cast<uint32_t>(parts_.ledger->counts().waiting_reservations);
   parts_.load->running_tokens = running_tokens;
   parts_.load->tpot_objectives = objectives;
   parts_.load->tpot_slo_seconds = objectives > 0 ? absl::ToDoubleSeconds(tpot_slo) : 0;

@@ -22,6 +22,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -81,8 +82,12 @@ class Scheduler {
 
   // The receiver refuses reservations from now on; callers are told to migrate running sequences.
   void StartDraining() { draining_ = true; }
-  // Ends every attempt with DRAINING.
-  void FailAll();
+  // The sequences that are still here stay. A later drain tells their callers again.
+  void StopDraining();
+  // Ends the attempts whose prompts have not begun with DRAINING and `why`: other workers may begin them sooner.
+  void FailWaiting(const std::string& why);
+  // Ends every attempt with DRAINING and `why`.
+  void FailAll(const std::string& why);
 
   // Does one step's worth of work. Returns false if nothing is left to do until the next call of another method.
   bool Tick();

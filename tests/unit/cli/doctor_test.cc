@@ -80,6 +80,8 @@ TEST(DoctorTest, EachFaultIsNamed) {
        Kind::kProblem, "worker d0 at 10.0.0.1:1 is lost: silent for 3s"},
       {[](auto& s) { s.mutable_workers(1)->set_state("draining"); }, Kind::kWarning,
        "worker d0 at 10.0.0.1:1 is draining"},
+      {[](auto& s) { s.mutable_workers(1)->set_state("switching"); }, Kind::kWarning,
+       "worker d0 at 10.0.0.1:1 is switching"},
       {[](auto& s) { s.mutable_workers(0)->set_state("lost"); }, Kind::kProblem,
        "model m has no serving prefill worker"},
       {[](auto& s) {

@@ -41,8 +41,14 @@ class FakeRouter::AdminService final : public v1::Admin::Service {
 
   grpc::Status GetStatus(grpc::ServerContext* /*context*/, const v1::GetStatusRequest* /*request*/,
                          v1::GetStatusResponse* response) override {
-    *response = fake_.status;
+    *response = fake_.on_get_status ? fake_.on_get_status() : fake_.status;
     return grpc::Status::OK;
+  }
+  grpc::Status ChangeWorkerRole(grpc::ServerContext* /*context*/, const v1::ChangeWorkerRoleRequest* request,
+                                v1::ChangeWorkerRoleResponse* response) override {
+    if (!fake_.on_change_role) return {grpc::StatusCode::FAILED_PRECONDITION, "not now"};
+    response->set_from("decode");
+    return fake_.on_change_role(*request, fake_);
   }
   grpc::Status GetTrace(grpc::ServerContext* /*context*/, const v1::GetTraceRequest* request,
                         v1::Trace* response) override {

@@ -30,7 +30,10 @@ class FakeRouter final {
   GenerateHandler on_generate;  // default: EchoAnswer
   v1::GetStatusResponse status;
   v1::ListModelsResponse models;
-  v1::Trace trace;  // of the one request whose id the router knows
+  v1::Trace trace;                                       // of the one request whose id the router knows
+  std::function<v1::GetStatusResponse()> on_get_status;  // default: `status`
+  // Default: every change is FAILED_PRECONDITION.
+  std::function<grpc::Status(const v1::ChangeWorkerRoleRequest&, FakeRouter& router)> on_change_role;
 
  private:
   class InferenceService;

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 TEST(UsageErrorTest, AnUnknownWordIsNamedWithTheNearestOne) {
   const std::pair<std::vector<std::string>, std::string> cases[] = {
-      {{"foo"}, "baton: unknown command \"foo\"\nThe commands are bench, chat, doctor, generate, models, "},
+      {{"foo"}, "baton: unknown command \"foo\"\nThe commands are admin, bench, chat, doctor, generate, models, "},
       {{"genrate", "--prompt", "x"}, "baton: unknown command \"genrate\"; did you mean generate?\nThe commands are "},
       {{"foo", "generate"}, "baton: unknown command \"foo\"\n"},
       {{"bench", "srve"},
@@ -29,7 +29,7 @@ TEST(UsageErrorTest, AnUnknownWordIsNamedWithTheNearestOne) {
       {{"generate", "--prompt=x", "--frobnicate"}, "baton generate: unknown option --frobnicate\n"},
       {{"generate", "--prompt=x", "stray"}, "baton generate: unexpected argument \"stray\"\n"},
       {{"--verison"}, "baton: unknown option --verison; did you mean --version?\n"},
-      {{}, "baton: expected a command: bench, chat, doctor, generate, "},
+      {{}, "baton: expected a command: admin, bench, chat, doctor, generate, "},
       {{"models"}, "baton models: expected a command: inspect, make\n"},
   };
   for (const auto& [arguments, words] : cases) {

@@ -191,6 +191,14 @@ TEST_F(ReceiverTest, DrainingRefusesNewWorkAndKeepsWhatWaits) {
   EXPECT_THAT(From(kAnn, Aborted{Key(1), Cause::kFinished}), ElementsAre("1:finished", "2:Granted"));
 }
 
+TEST_F(ReceiverTest, AfterTheEndOfADrainNewWorkIsTakenAgain) {
+  On(ReceiverMachine::StartDraining{});
+  EXPECT_TRUE(Fails(receiver_.Open(Key(1), absl::Time()), absl::StatusCode::kUnavailable, "draining"));
+  On(ReceiverMachine::StopDraining{});
+  EXPECT_OK(receiver_.Open(Key(1), absl::Time()));
+  EXPECT_THAT(From(kAnn, Reserve{Key(1), 1, {}}), ElementsAre("1:Granted"));
+}
+
 TEST_F(ReceiverTest, DropsASequenceWhoseCommitDoesNotFit) {
   Reserving(kAnn, 1, 2);
   Commit wrong_tag = CommitOf(LastGrant());

@@ -49,6 +49,8 @@ std::vector<MetricFamily> RouterFamilies() {
   metrics.SetRunningRequests(1);
   metrics.SetWorkers({{"ready", 1}});
   metrics.SetReadyPairs(1);
+  metrics.SetBalance("m", "prefill", 1, 0.5);
+  metrics.RoleSwitched("m", "decode", /*taken=*/true);
   return registry.Collect();
 }
 
@@ -75,8 +77,9 @@ std::string TypeName(MetricType type) {
 // The word of the name that says what is counted or measured.
 std::string UnitOf(const std::string& name) {
   const std::vector<std::string> words = absl::StrSplit(name, '_');
-  for (const char* unit : {"seconds", "bytes", "tokens", "disagreements", "sequences", "pages", "attempts", "probes",
-                           "requests", "placements", "failures", "pairs", "workers", "fds", "info"}) {
+  for (const char* unit :
+       {"seconds", "bytes", "tokens", "disagreements", "sequences", "pages", "attempts", "probes", "requests",
+        "placements", "failures", "pairs", "workers", "switches", "ratio", "fds", "info"}) {
     if (std::find(words.begin(), words.end(), unit) != words.end()) return unit;
   }
   return name == "baton_slo_attained_total" ? "requests" : "";

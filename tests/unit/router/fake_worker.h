@@ -174,6 +174,28 @@ class FakeWorker : public v1::WorkerControl::CallbackService,
     MutexLock lock(mutex_);
     script_ = std::move(script);
   }
+  // The answer to changes of the role. After OK the worker has its new role at once.
+  void SetRoleAnswer(const grpc::Status& answer) {
+    MutexLock lock(mutex_);
+    role_answer_ = answer;
+  }
+  v1::WorkerRole role() const { return role_; }
+  grpc::ServerUnaryReactor* ChangeRole(grpc::CallbackServerContext* context, const v1::ChangeRoleRequest* request,
+                                       v1::ChangeRoleResponse*) override {
+    grpc::Status answer;
+    {
+      MutexLock lock(mutex_);
+      answer = role_answer_;
+    }
+    if (answer.ok()) {
+      role_ = request->to();
+      ++role_changes_;
+      SendStatus();
+    }
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(answer);
+    return reactor;
+  }
   int decode_calls() const { return decode_calls_; }
   int open_calls() const { return open_calls_; }
 
@@ -204,7 +226,11 @@ class FakeWorker : public v1::WorkerControl::CallbackService,
     status.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
     status.set_worker_id(options_.id);
     status.set_epoch(epoch_);
-    status.set_role(options_.role);
+    status.set_role(role_);
+    for (const auto role : {v1::WORKER_ROLE_PREFILL, v1::WORKER_ROLE_DECODE, v1::WORKER_ROLE_BOTH}) {
+      status.mutable_role_facts()->add_possible(role);
+    }
+    status.mutable_role_facts()->set_changes(role_changes_);
     status.set_state(v1::WORKER_STATE_SERVING);
     status.mutable_model()->set_name("demo");
     status.mutable_model()->set_vocab_size(4096);
@@ -315,10 +341,13 @@ class FakeWorker : public v1::WorkerControl::CallbackService,
   const FakeWorkerOptions options_;
   const uint64_t epoch_ = RandomEpoch();
   Handoffs& handoffs_;
+  std::atomic<v1::WorkerRole> role_{options_.role};
+  std::atomic<uint32_t> role_changes_{0};
   std::atomic<bool> silent_ = false;
   std::atomic<int> decode_calls_ = 0;
   std::atomic<int> open_calls_ = 0;
   Mutex mutex_;
+  grpc::Status role_answer_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<FakeStream<v1::WorkerStatus>> watch_ ABSL_GUARDED_BY(mutex_);
   DecodeScript script_ ABSL_GUARDED_BY(mutex_);
   v1::WorkerLoad load_ ABSL_GUARDED_BY(mutex_);

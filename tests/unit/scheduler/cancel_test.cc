@@ -110,7 +110,7 @@ TEST_P(EveryPhaseTest, CancelGivesEverythingBackAndReportsNothing) {
 
 TEST_P(EveryPhaseTest, TheEndOfTheDrainTimeoutFailsTheAttempt) {
   const auto told = GetParam().reach(world_);
-  world_.scheduler->FailAll();
+  world_.scheduler->FailAll("the worker stops");
   ExpectAllGivenBack();
   EXPECT_EQ(told->last(), "failed draining");
 }
@@ -135,6 +135,23 @@ TEST_P(EveryPhaseTest, ReportsOfTheEndpointsThatComeTooLateChangeNothing) {
 
 INSTANTIATE_TEST_SUITE_P(All, EveryPhaseTest, ::testing::ValuesIn(kStages),
                          [](const auto& param) { return std::string(param.param.name); });
+
+TEST(SchedulerEndTest, PromptsThatHaveNotBegunCanBeEndedAlone) {
+  World world({.pages = 8, .schedule = {.token_budget = 16, .chunk_tokens = 16, .max_sequences = 1}});
+  const auto begun = world.RunLocally(world.MakeAttempt(1, 6));
+  world.Tick();
+  const auto waits = world.RunLocally(world.MakeAttempt(2, 6, 100, 20));
+  const auto hands_over = world.HandOver(world.MakeAttempt(3, 6, 100, 30));
+  const auto receives = world.Receive(world.MakeAttempt(4, 6, 100, 40));
+  world.Tick();
+  world.scheduler->FailWaiting("for the test");
+  EXPECT_EQ(waits->last(), "failed draining");
+  EXPECT_EQ(waits->why, "for the test");
+  EXPECT_EQ(hands_over->last(), "failed draining");
+  EXPECT_EQ(receives->last(), "accepted");
+  world.Tick();
+  EXPECT_EQ(begun->tokens(), 3);
+}
 
 }  // namespace
 }  // namespace baton::testing

@@ -33,8 +33,11 @@ TEST(SchedulerHandover, WhileTheDecodeWorkerHasNoRoomThePromptHoldsNothing) {
   const auto second = world.HandOver(world.MakeAttempt(2, 12, 100, 20));
   world.Tick();
   EXPECT_THAT(world.sender.calls, ElementsAre("reserve 12")) << "one slot";
+  EXPECT_EQ(world.load.blocked_tokens, 0u);
   world.sender.of(World::Key(1)).on_queued();
   world.Settle();
+  EXPECT_EQ(world.load.waiting_tokens, 24u);
+  EXPECT_EQ(world.load.blocked_tokens, 12u) << "of the first prompt";
   EXPECT_THAT(world.sender.calls, ElementsAre("reserve 12", "reserve 12"));
   world.sender.of(World::Key(2)).on_granted();
   world.Settle();

@@ -140,5 +140,19 @@ TEST_F(SchedulerMigrationTest, ADrainingWorkerAsksOnceForTheMigrationOfASequence
   EXPECT_EQ(small->tokens(), 4);
 }
 
+TEST_F(SchedulerMigrationTest, AfterAnEndOfTheDrainOnlyALaterDrainAsksAgain) {
+  world_.scheduler->StartDraining();
+  world_.Tick();
+  world_.scheduler->StopDraining();
+  const auto later = world_.RunLocally(world_.MakeAttempt(2, 8, 100, 20));
+  for (int step = 0; step < 3; ++step) world_.Tick();
+  EXPECT_EQ(std::count(caller_->words.begin(), caller_->words.end(), "draining"), 1);
+  EXPECT_EQ(std::count(later->words.begin(), later->words.end(), "draining"), 0);
+  world_.scheduler->StartDraining();
+  world_.Tick();
+  EXPECT_EQ(std::count(caller_->words.begin(), caller_->words.end(), "draining"), 2);
+  EXPECT_EQ(std::count(later->words.begin(), later->words.end(), "draining"), 1);
+}
+
 }  // namespace
 }  // namespace baton::testing

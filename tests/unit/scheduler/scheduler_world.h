@@ -73,6 +73,7 @@ class FakeReceiver final : public HandoffReceiver {
   void CloseAttempt(const AttemptKey& key) override { closed.push_back(key); }
   void Poke() override {}
   void StartDraining() override {}
+  void StopDraining() override {}
   Load load() const override { return {}; }
 
   std::vector<AttemptKey> closed;

@@ -35,10 +35,10 @@ TEST(AttemptServiceTest, ACallThatIsTurnedDownHasAnOutcome) {
 
 TEST(AttemptServiceTest, AFullAndAClosedGateAreToldApart) {
   AttemptGate gate(1);
-  const auto ticket = gate.Enter();
-  EXPECT_EQ(OutcomeOfRefusal(gate.Enter().status()).cause, Cause::kOverloaded);
+  const auto ticket = gate.Enter(Route::kLocal);
+  EXPECT_EQ(OutcomeOfRefusal(gate.Enter(Route::kLocal).status()).cause, Cause::kOverloaded);
   gate.Close();
-  EXPECT_EQ(OutcomeOfRefusal(gate.Enter().status()).cause, Cause::kDraining);
+  EXPECT_EQ(OutcomeOfRefusal(gate.Enter(Route::kLocal).status()).cause, Cause::kDraining);
 }
 
 TEST(AttemptServiceTest, TheRouterReadsTheOutcomeThatTheWorkerTells) {

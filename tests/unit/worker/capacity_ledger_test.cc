@@ -280,5 +280,18 @@ TEST_F(CapacityLedgerTest, OneKeyMayClaimBothAsPromptAndAsReservation) {
   EXPECT_EQ(ledger_->counts().waiting_reservations, 0);
 }
 
+// ------------------------------------------------------------------------------------------------ limits
+
+TEST_F(CapacityLedgerTest, NewLimitsHoldForLaterDecisionsOnly) {
+  EXPECT_THAT(Claimed(kLocal, 1, 2), ElementsAre("1"));
+  EXPECT_THAT(Claimed(kLocal, 2, 2), ElementsAre("2"));
+  ledger_->SetLimits({.max_sequences = 2, .max_waiting_reservations = 0, .max_bypass = 0, .growth_watermark_pages = 0});
+  EXPECT_TRUE(Fails(ledger_->Enqueue(Claim(kRemote, 3, 1)), absl::StatusCode::kResourceExhausted, "0 reservations"));
+  EXPECT_THAT(Claimed(kLocal, 4, 1), IsEmpty()) << "both slots are in use";
+  EXPECT_EQ(slots(), 2);
+  ledger_->SetLimits({.max_sequences = 3, .max_bypass = 2, .growth_watermark_pages = 0});
+  EXPECT_THAT(Decided(kLocal), ElementsAre("4"));
+}
+
 }  // namespace
 }  // namespace baton

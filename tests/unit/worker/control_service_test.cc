@@ -54,11 +54,20 @@ class ControlServiceTest : public ::testing::Test {
     index_.Evict();
   }
 
+  absl::Status ChangeRole(const RoleChange& change) {
+    MutexLock lock(mutex_);
+    asked_ = change;
+    return change.force ? absl::OkStatus() : absl::FailedPreconditionError("not now");
+  }
+
   std::atomic<uint32_t> snapshots_{0};
   Mutex mutex_;
   PrefixIndex index_ ABSL_GUARDED_BY(mutex_){8};
+  RoleChange asked_ ABSL_GUARDED_BY(mutex_);
   ControlService service_{Assets(),
-                          {.status = [this] { return Snapshot(); }, .pages = [this](uint64_t v) { return News(v); }}};
+                          {.status = [this] { return Snapshot(); },
+                           .pages = [this](uint64_t v) { return News(v); },
+                           .change_role = [this](const RoleChange& change) { return ChangeRole(change); }}};
   std::unique_ptr<GrpcServer> server_;
   std::unique_ptr<v1::WorkerControl::Stub> stub_;
   grpc::ClientContext context_;
@@ -86,6 +95,30 @@ TEST_F(ControlServiceTest, AnnouncesAChangeBeforeTheHeartbeatIsDue) {
   ASSERT_TRUE(reader->Read(&status));
   EXPECT_LT(SteadyTime::Now() - start, absl::Seconds(5));
   context_.TryCancel();
+}
+
+TEST_F(ControlServiceTest, PassesAChangeOfTheRoleOnWithTheAnswer) {
+  v1::ChangeRoleRequest request;
+  request.set_from(v1::WORKER_ROLE_DECODE);
+  request.set_to(v1::WORKER_ROLE_BOTH);
+  request.set_reason(std::string(1000, 'x'));
+  v1::ChangeRoleResponse response;
+  const auto ask = [&] {
+    grpc::ClientContext context;
+    context.set_deadline(GrpcDeadline(absl::Seconds(20)));
+    return stub_->ChangeRole(&context, request, &response);
+  };
+  EXPECT_EQ(ask().error_message(), "protocol is 0, this worker speaks 2");
+  request.set_protocol(v1::WORKER_PROTOCOL_CURRENT);
+  const grpc::Status refused = ask();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(refused.error_message(), "not now");
+  request.set_force(true);
+  EXPECT_TRUE(ask().ok());
+  MutexLock lock(mutex_);
+  EXPECT_EQ(asked_.from, v1::WORKER_ROLE_DECODE);
+  EXPECT_EQ(asked_.to, v1::WORKER_ROLE_BOTH);
+  EXPECT_EQ(asked_.reason.size(), 256u);
 }
 
 TEST_F(ControlServiceTest, EndsItsStreamsAndTakesNoMoreWhenTheWorkerStops) {

@@ -3,6 +3,7 @@
 
 #include <prometheus/text_serializer.h>
 
+#include <set>
 #include <string>
 
 #include "tests/metrics_page.h"
@@ -92,6 +93,35 @@ TEST_F(WorkerMetricsTest, TheAgeOfTheOldestQuarantineIsZeroWithoutQuarantinedPag
   EXPECT_EQ(Page().Sum("baton_worker_quarantine_oldest_seconds", {{"model", "m"}, {"role", "both"}}), 7);
   metrics_.SetQuarantine(std::nullopt, start + absl::Seconds(10));
   EXPECT_EQ(Page().Sum("baton_worker_quarantine_oldest_seconds", {{"model", "m"}, {"role", "both"}}), 0);
+}
+
+TEST_F(WorkerMetricsTest, AfterAChangeOfTheRoleTheFormerCountsStayAndTheFormerLevelsAreZero) {
+  metrics_.SetLimits(8, 9);
+  metrics_.SetSequences(3, 4);
+  CountAll(AttemptOf(/*is_probe=*/false));
+  metrics_.SetRole("prefill");
+  CountAll(AttemptOf(/*is_probe=*/false));
+  metrics_.SetSequences(1, 2);
+  const MetricsPage page = Page();
+  for (const char* role : {"both", "prefill"}) {
+    EXPECT_EQ(page.Sum("baton_worker_prompt_tokens_computed_total", {{"role", role}}), 4) << role;
+    EXPECT_EQ(page.Sum("baton_worker_attempts_total", {{"outcome", "finished"}, {"role", role}}), 1) << role;
+    EXPECT_EQ(page.Sum("baton_worker_kv_transfer_bytes_total", {{"transport", "inproc"}, {"role", role}}), 9) << role;
+  }
+  EXPECT_EQ(page.Sum("baton_worker_running_sequences", {{"role", "both"}}), 0);
+  EXPECT_EQ(page.Sum("baton_worker_max_running_sequences", {{"role", "both"}}), 0);
+  EXPECT_EQ(page.Sum("baton_worker_running_sequences", {{"role", "prefill"}}), 1);
+  EXPECT_EQ(page.Sum("baton_worker_max_running_sequences", {{"role", "prefill"}}), 8);
+  metrics_.SetRole("both");
+  EXPECT_EQ(Page().Sum("baton_worker_prompt_tokens_computed_total", {{"role", "both"}}), 4) << "counts go on";
+}
+
+TEST_F(WorkerMetricsTest, APageHasEachFamilyOnceAfterAChangeOfTheRole) {
+  metrics_.SetRole("prefill");
+  std::set<std::string> names;
+  for (const prometheus::MetricFamily& family : registry_.Collect()) {
+    EXPECT_TRUE(names.insert(family.name).second) << family.name;
+  }
 }
 
 }  // namespace
