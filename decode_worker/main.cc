@@ -77,7 +77,7 @@ absl::Status Run(DecodeOptions& options) {
                                },
                            .fail_all = [&] { compute.Post([](Scheduler& scheduler) { scheduler.FailAll(); }); }});
   compute.Stop();
-  host->StopTransport();
+  host->StopIo();
   return status;
 }
 

@@ -46,7 +46,7 @@ absl::Status Run(WorkerOptions& options) {
                            .stop_accepting = [] {},
                            .fail_all = [&] { compute.Post([](Scheduler& scheduler) { scheduler.FailAll(); }); }});
   compute.Stop();
-  host->StopTransport();
+  host->StopIo();
   return status;
 }
 

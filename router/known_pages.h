@@ -16,7 +16,8 @@ namespace baton::router {
 
 class KnownPages {
  public:
-  // Applies a worker's changes. Keeps at most `most` names: the number of the worker's pages.
+  // Applies a worker's changes. Keeps at most `most` names: the number of the worker's pages, in its pool and in
+  // its tiers.
   void Apply(const v1::PageNews& news, size_t most);
   void Clear() { pages_.clear(); }
 

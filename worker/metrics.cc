@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "common/metrics_buckets.h"
 
@@ -63,10 +64,11 @@ class WorkerMetrics::Builder {
 };
 
 WorkerMetrics::WorkerMetrics(prometheus::Registry& registry, const std::string& model, const std::string& role)
-    : WorkerMetrics(Builder(registry, model, role)) {}
+    : WorkerMetrics(Builder(registry, model, role), TierMetrics(registry, model, role)) {}
 
-WorkerMetrics::WorkerMetrics(const Builder& make)
-    : prefill_queue_(make.Queue("prefill")),
+WorkerMetrics::WorkerMetrics(const Builder& make, TierMetrics tiers)
+    : tiers_(std::move(tiers)),
+      prefill_queue_(make.Queue("prefill")),
       decode_queue_(make.Queue("decode")),
       prefill_(make.Observed("baton_worker_prefill_seconds", "First step of a prompt to its first token",
                              FirstTokenBuckets())),

@@ -23,6 +23,7 @@
 #include "kvtransfer/endpoints/endpoints.h"
 #include "worker/attempt.h"
 #include "worker/step.h"
+#include "worker/tier_metrics.h"
 
 namespace baton {
 
@@ -52,13 +53,15 @@ class WorkerMetrics {
   void SetLimits(uint32_t running, uint32_t waiting);
   void SetSequences(uint32_t running, uint32_t waiting);
   void SetPages(const PageCounts& counts);
+  TierMetrics& tiers() { return tiers_; }
   // `since` of PagePool::quarantined_since.
   void SetQuarantine(std::optional<SteadyTime> since, SteadyTime now);
 
  private:
   class Builder;
-  explicit WorkerMetrics(const Builder& builder);
+  WorkerMetrics(const Builder& builder, TierMetrics tiers);
 
+  TierMetrics tiers_;
   prometheus::Histogram& prefill_queue_;
   prometheus::Histogram& decode_queue_;
   prometheus::Histogram& prefill_;
