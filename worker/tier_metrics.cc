@@ -25,7 +25,7 @@ TierMetrics::TierMetrics(prometheus::Registry& registry, const std::string& mode
     const std::string name(Name(static_cast<TierKind>(kind)));
     const Labels tier = {{"tier", name}};
     tiers_[kind] = {
-        .hits = counts("baton_worker_kv_tier_hits_total",
+        .hits = counts("baton_worker_kv_tier_hit_pages_total",
                        "KV pages of admitted prompts that the pool lacked and the tier had", tier),
         .pages = level("baton_worker_kv_tier_pages", "KV pages in the tier", tier),
         .bytes = level("baton_worker_kv_tier_bytes", "Bytes of the KV pages in the tier", tier),
@@ -40,9 +40,9 @@ TierMetrics::TierMetrics(prometheus::Registry& registry, const std::string& mode
         .failed = {counts(kDropped, kDroppedHelp, {{"reason", "failed"}, {"tier", name}})}};
   }
   lost_.counter = counts(kDropped, kDroppedHelp, {{"reason", "evicted"}, {"tier", "all"}});
-  misses_ = counts("baton_worker_kv_tier_misses_total",
+  misses_ = counts("baton_worker_kv_tier_missed_pages_total",
                    "KV pages of admitted prompts that the pool lacked and no tier had; 0 without tiers", {});
-  not_loaded_ = counts("baton_worker_kv_tier_not_loaded_total",
+  not_loaded_ = counts("baton_worker_kv_tier_not_loaded_pages_total",
                        "KV pages of admitted prompts that a tier had and that were computed all the same, because the "
                        "load was estimated to take longer",
                        {});
@@ -51,7 +51,7 @@ TierMetrics::TierMetrics(prometheus::Registry& registry, const std::string& mode
                        .Help("How long a prompt waited for its KV pages from tiers")
                        .Labels(constant)
                        .Register(registry)
-                       .Add({}, FirstTokenBuckets().boundaries);
+                       .Add({}, StepBuckets().boundaries);
 }
 
 void TierMetrics::Followed::Follow(uint64_t count) {

@@ -27,7 +27,7 @@ int PagesToLoad(const LoadQuestion& question, const TierSpeed& speed, const Step
     const int loaded = row * question.page_tokens;
     const double rest =
         SecondsToCompute(question.position + loaded, question.pending - loaded, question.chunk_tokens, cost);
-    if (const double saved = all - rest - load; saved > most_saved) {
+    if (const double saved = all - rest - load; saved > 0 && saved >= most_saved) {
       most_saved = saved;
       best = row;
     }

@@ -19,7 +19,8 @@ struct LoadQuestion {
   int chunk_tokens = 512;  // of one step
 };
 
-// Returns the number of pages, from the first on, whose load saves the most time; 0 if no load saves time. Computing
+// Returns the number of pages, from the first on, whose load saves the most time, of equals the largest; 0 if no load
+// saves time. Computing
 // waits for the load, the loads before it included. A time that is not known yet counts as nothing in favour of the
 // load: the load then measures the time.
 int PagesToLoad(const LoadQuestion& question, const TierSpeed& speed, const StepCost& cost);

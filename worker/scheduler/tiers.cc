@@ -11,8 +11,10 @@
 namespace baton {
 namespace {
 
-// A load is late once computing would have taken as long, but no sooner than this.
+// A load is late once computing would have taken as long, but no sooner than this, and if the time is not known, after
+// this.
 constexpr absl::Duration kLeastPatience = absl::Milliseconds(100);
+constexpr absl::Duration kPatienceWithoutCost = absl::Seconds(10);
 // A late load stops behind the page that it reads. If that read takes longer than this, the prompt takes other pages.
 constexpr absl::Duration kStuck = absl::Seconds(1);
 
@@ -49,11 +51,12 @@ bool Scheduler::StartLoad(Job& job, SharedPages* pages) {
   const auto first = pages->pages.begin() + pages->cached;
   load->pages.assign(std::make_move_iterator(first), std::make_move_iterator(first + count));
   const SteadyTime now = parts_.now();
-  const double computing = SecondsToCompute(position, layout.tokens_in(count), limits_.chunk_tokens, times_.cost);
-  job.loading = Job::Loading{.load = load,
-                             .pages = std::move(*pages),
-                             .since = now,
-                             .late_at = now + std::max(absl::Seconds(computing), kLeastPatience)};
+  const absl::Duration computing =
+      times_.cost.known()
+          ? absl::Seconds(SecondsToCompute(position, layout.tokens_in(count), limits_.chunk_tokens, times_.cost))
+          : kPatienceWithoutCost;
+  job.loading = Job::Loading{
+      .load = load, .pages = std::move(*pages), .since = now, .late_at = now + std::max(computing, kLeastPatience)};
   const AttemptKey key = job.sequence.key();
   parts_.tiers->Load(load, [this, key, load] { Post([this, key, load] { OnLoaded(key, load); }); });
   return true;

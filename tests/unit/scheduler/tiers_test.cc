@@ -22,6 +22,15 @@ class SchedulerTiers : public ::testing::Test {
     return attempt;
   }
 
+  // Runs a prompt whose steps take `step`, so that the scheduler knows the time of a step.
+  void LearnCost(absl::Duration step) {
+    world_.RunLocally(world_.MakeAttempt(9, 8, 2, /*first=*/30));
+    world_.model.during_layer = [this, step](int) { world_.clock += step / kLayers; };
+    world_.Settle();
+    world_.model.during_layer = nullptr;
+    world_.model.steps.clear();
+  }
+
   World world_{{.tiers = true}};
 };
 
@@ -114,10 +123,7 @@ TEST_F(SchedulerTiers, AFailedLoadIsComputed) {
 }
 
 TEST_F(SchedulerTiers, ALoadThatDoesNotPayIsComputed) {
-  world_.RunLocally(world_.MakeAttempt(9, 8, 2, /*first=*/30));  // the scheduler learns the time of a step
-  world_.model.during_layer = [&](int) { world_.clock += absl::Milliseconds(1); };
-  world_.Settle();
-  world_.model.steps.clear();
+  LearnCost(absl::Milliseconds(2));
   world_.tiers.times.page_seconds = {10, 10};
   const auto told = world_.RunLocally(InTiers(3));
   world_.Settle();
@@ -126,7 +132,31 @@ TEST_F(SchedulerTiers, ALoadThatDoesNotPayIsComputed) {
   EXPECT_EQ(told->last(), "finished by length");
 }
 
+TEST_F(SchedulerTiers, ALoadIsLateOnceComputingWouldHaveTakenAsLong) {
+  LearnCost(absl::Milliseconds(400));
+  world_.RunLocally(InTiers(3));
+  world_.Tick();
+  world_.clock += absl::Milliseconds(390);  // twelve tokens take two chunks
+  world_.Tick();
+  EXPECT_FALSE(world_.tiers.loads[0].first->given_up);
+  world_.clock += absl::Seconds(1);
+  world_.Tick();
+  EXPECT_TRUE(world_.tiers.loads[0].first->given_up);
+}
+
+TEST_F(SchedulerTiers, ALoadOfUnknownWorthHasTenSeconds) {
+  world_.RunLocally(InTiers(3));
+  world_.Tick();
+  world_.clock += absl::Milliseconds(9900);
+  world_.Tick();
+  EXPECT_FALSE(world_.tiers.loads[0].first->given_up);
+  world_.clock += absl::Milliseconds(100);
+  world_.Tick();
+  EXPECT_TRUE(world_.tiers.loads[0].first->given_up);
+}
+
 TEST_F(SchedulerTiers, ALateLoadStopsAndItsPagesCount) {
+  LearnCost(absl::Milliseconds(2));
   world_.RunLocally(InTiers(3));
   world_.Tick();
   EXPECT_FALSE(world_.tiers.loads[0].first->given_up);
@@ -141,6 +171,7 @@ TEST_F(SchedulerTiers, ALateLoadStopsAndItsPagesCount) {
 }
 
 TEST_F(SchedulerTiers, AStuckLoadKeepsItsPagesAndThePromptTakesOthers) {
+  LearnCost(absl::Milliseconds(2));
   const auto told = world_.RunLocally(InTiers(3));
   world_.Tick();
   const std::weak_ptr<TierLoad> load = world_.tiers.loads[0].first;
@@ -167,7 +198,7 @@ TEST(SchedulerTiersAndRoom, AStuckLoadWaitsForOtherPages) {
   world.PutInTiers(attempt, 3);
   const auto told = world.RunLocally(attempt);
   world.Tick();
-  world.clock += absl::Milliseconds(100);
+  world.clock += absl::Seconds(10);
   world.Tick();
   world.clock += absl::Seconds(1);
   world.Tick();
@@ -234,13 +265,10 @@ TEST_F(SchedulerTiers, ALoadOfAnEndedAttemptDoesNotServeItsSuccessor) {
 }
 
 TEST_F(SchedulerTiers, TheWholePrefixCountsAsCachedForADeadline) {
-  // Computing the whole prompt would take too long; the load's rest does not.
-  world_.RunLocally(world_.MakeAttempt(9, 8, 2, /*first=*/30));
-  world_.model.during_layer = [&](int) { world_.clock += absl::Milliseconds(50); };
-  world_.Settle();
-  world_.clock += absl::Milliseconds(200);
+  // A step takes 2 s at most, and the whole prompt two steps.
+  LearnCost(absl::Seconds(2));
   Attempt attempt = InTiers(3);
-  attempt.first_token_within = absl::Milliseconds(130);
+  attempt.first_token_within = absl::Milliseconds(2100);
   const auto told = world_.RunLocally(attempt);
   world_.Tick();
   world_.tiers.Finish();
