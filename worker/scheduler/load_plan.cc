@@ -17,6 +17,7 @@ int PagesToLoad(const LoadQuestion& question, const TierSpeed& speed, const Step
   const int rows = static_cast<int>(question.found.size()) / question.groups;
   if (!cost.known()) return rows * question.groups;
   const double all = SecondsToCompute(question.position, question.pending, question.chunk_tokens, cost);
+  const double ahead = SecondsToCompute(0, question.tokens_ahead, question.chunk_tokens, cost);
   double load = speed.wait_seconds + speed.queued_seconds;
   double most_saved = 0;
   int best = 0;
@@ -27,7 +28,7 @@ int PagesToLoad(const LoadQuestion& question, const TierSpeed& speed, const Step
     const int loaded = row * question.page_tokens;
     const double rest =
         SecondsToCompute(question.position + loaded, question.pending - loaded, question.chunk_tokens, cost);
-    if (const double saved = all - rest - load; saved > 0 && saved >= most_saved) {
+    if (const double saved = all + ahead - (rest + std::max(load, ahead)); saved > 0 && saved >= most_saved) {
       most_saved = saved;
       best = row;
     }

@@ -17,12 +17,12 @@ struct LoadQuestion {
   int position = 0;        // tokens before the part
   int pending = 0;         // tokens of the part: more than the found pages hold
   int chunk_tokens = 512;  // of one step
+  int tokens_ahead = 0;    // of older prompts, which are computed first: a load does not wait for them
 };
 
 // Returns the number of pages, from the first on, whose load saves the most time, of equals the largest; 0 if no load
-// saves time. Computing
-// waits for the load, the loads before it included. A time that is not known yet counts as nothing in favour of the
-// load: the load then measures the time.
+// saves time. The rest of the prompt waits for the load, the loads before it included, and for older prompts. A time
+// that is not known yet counts as nothing in favour of the load: the load then measures the time.
 int PagesToLoad(const LoadQuestion& question, const TierSpeed& speed, const StepCost& cost);
 
 // The time to compute `tokens` of a prompt in steps of chunks, in seconds.

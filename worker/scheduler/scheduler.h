@@ -140,6 +140,7 @@ class Scheduler {
 
   // tiers.cc
   int CountInTiers(Job& job, int published) const;
+  int TokensAhead(const Job& job) const;
   bool StartLoad(Job& job, SharedPages* pages);
   SteadyTime WhenLate(const Job& job) const;
   void GiveUpLateLoads();

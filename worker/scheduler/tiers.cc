@@ -27,6 +27,16 @@ int Scheduler::CountInTiers(Job& job, int published) const {
   return static_cast<int>(parts_.tiers->Find(names.subspan(published)).size()) / groups * groups;
 }
 
+// Tokens of older prompts that have started or will start before `job`, but for those that wait for another worker.
+int Scheduler::TokensAhead(const Job& job) const {
+  int tokens = 0;
+  for (const auto& [age, other] : jobs_) {
+    if (other.get() == &job) break;
+    if (other->phase == Phase::kComputing || other->loads()) tokens += TokensToCompute(*other);
+  }
+  return tokens;
+}
+
 // Returns false and leaves `pages` as they are if no load saves time.
 bool Scheduler::StartLoad(Job& job, SharedPages* pages) {
   if (parts_.tiers == nullptr) return false;
@@ -35,12 +45,14 @@ bool Scheduler::StartLoad(Job& job, SharedPages* pages) {
   const std::vector<TierKind> found = parts_.tiers->Find(names);
   const KvLayout& layout = parts_.pool->layout();
   const int position = layout.tokens_in(pages->cached);
+  const int ahead = TokensAhead(job);
   const int count = PagesToLoad({.found = found,
                                  .groups = layout.groups(),
                                  .page_tokens = layout.page_tokens(),
                                  .position = position,
                                  .pending = static_cast<int>(job.sequence.tokens().size()) - position,
-                                 .chunk_tokens = limits_.chunk_tokens},
+                                 .chunk_tokens = limits_.chunk_tokens,
+                                 .tokens_ahead = ahead},
                                 parts_.tiers->speed(), times_.cost);
   if (!job.sequence.attempt().is_probe) parts_.metrics->tiers().Asked(names.size(), found, count);
   job.expected_cached = position + layout.tokens_in(count);
@@ -53,7 +65,8 @@ bool Scheduler::StartLoad(Job& job, SharedPages* pages) {
   const SteadyTime now = parts_.now();
   const absl::Duration computing =
       times_.cost.known()
-          ? absl::Seconds(SecondsToCompute(position, layout.tokens_in(count), limits_.chunk_tokens, times_.cost))
+          ? absl::Seconds(SecondsToCompute(position, layout.tokens_in(count), limits_.chunk_tokens, times_.cost) +
+                          SecondsToCompute(0, ahead, limits_.chunk_tokens, times_.cost))
           : kPatienceWithoutCost;
   job.loading = Job::Loading{
       .load = load, .pages = std::move(*pages), .since = now, .late_at = now + std::max(computing, kLeastPatience)};

@@ -45,6 +45,17 @@ TEST(LoadPlan, WaitsForLoadsBeforeIt) {
   EXPECT_EQ(Pages(Found(4, TierKind::kMemory), Speed(0, 0.001, 0, /*queued=*/0.07)), 0);
 }
 
+TEST(LoadPlan, ALoadRunsWhileOlderPromptsAreComputed) {
+  const std::vector<TierKind> found(4, TierKind::kMemory);
+  LoadQuestion question{.found = found, .page_tokens = 16, .pending = 1000, .chunk_tokens = 512};
+  const TierSpeed speed = Speed(0, 0.001, 0, /*queued=*/0.3);
+  EXPECT_EQ(PagesToLoad(question, speed, kCost), 0);
+  question.tokens_ahead = 250;  // 0.26 s
+  EXPECT_EQ(PagesToLoad(question, speed, kCost), 4);
+  question.tokens_ahead = 200;  // 0.21 s: the load ends 94 ms later and saves 64 ms
+  EXPECT_EQ(PagesToLoad(question, speed, kCost), 0);
+}
+
 TEST(LoadPlan, LaterPagesSaveMoreBecauseTheyAttendToMore) {
   const StepCost attends{.step = 0.01, .prompt_token = 0.0001, .attended = 1e-5};
   const Found found(40, TierKind::kFile);

@@ -132,6 +132,25 @@ TEST_F(SchedulerTiers, ALoadThatDoesNotPayIsComputed) {
   EXPECT_EQ(told->last(), "finished by length");
 }
 
+TEST_F(SchedulerTiers, ALoadMayTakeAsLongAsOlderPromptsDo) {
+  LearnCost(absl::Seconds(2));
+  Attempt older = world_.MakeAttempt(1, 60, 2, /*first=*/20);
+  world_.tiers.times.page_seconds = {5, 5};  // 15 s; the load's tokens take 4 s
+  const auto told = world_.RunLocally(InTiers(3, 2));
+  world_.Settle();
+  EXPECT_EQ(told->figures.cached_tokens, 0);
+  world_.RunLocally(older);
+  world_.Tick();
+  world_.RunLocally([&] {
+    Attempt attempt = world_.MakeAttempt(3, 14, 2, /*first=*/10);
+    attempt.page_hash_root = PageHash{};
+    world_.PutInTiers(attempt, 3);
+    return attempt;
+  }());
+  world_.Tick();
+  EXPECT_THAT(world_.tiers.loads, SizeIs(1));
+}
+
 TEST_F(SchedulerTiers, ALoadIsLateOnceComputingWouldHaveTakenAsLong) {
   LearnCost(absl::Milliseconds(400));
   world_.RunLocally(InTiers(3));
