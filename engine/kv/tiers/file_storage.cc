@@ -147,7 +147,8 @@ std::string WhyAfresh(const Header& found, const Header& wanted) {
   const Sha256::Digest checksum = HashOf(BytesBefore(found, found.checksum));
   if (!std::equal(checksum.begin(), checksum.end(), found.checksum)) return "the header is damaged";
   if (std::memcmp(found.content, wanted.content, sizeof(found.content)) != 0) {
-    return absl::StrCat("the pages are of \"", found.shown, "\", this worker's are of \"", wanted.shown, "\"");
+    const std::string shown(found.shown, strnlen(found.shown, kShownContent));
+    return absl::StrCat("the pages are of \"", shown, "\", this worker's are of \"", wanted.shown, "\"");
   }
   if (found.slots != wanted.slots || found.slot_bytes != wanted.slot_bytes) {
     return absl::StrCat("the file was made with ", found.file_bytes, " bytes, this worker wants ", wanted.file_bytes);

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -158,6 +159,23 @@ TEST_F(FileStorageTest, AFileThatIsNoTierIsRefusedAndStaysAsItIs) {
   EXPECT_EQ(text, "a letter to a friend");
 }
 
+TEST_F(FileStorageTest, AnyBytesAreNoPagesOrRightPages) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    std::filesystem::remove(path());
+    MakeFile();
+    for (int i = 0; i < 4; ++i) {
+      const char byte = static_cast<char>(random());
+      // Half of the changes are in the header, which has a magic word at its beginning.
+      Patch(static_cast<std::streamoff>(i % 2 == 0 ? 16 + random() % 1200 : 4096 + random() % 400), {&byte, 1});
+    }
+    ASSERT_OK_AND_ASSIGN(const auto storage, FileStorage::Open(Options()));
+    for (const RestoredPage& page : storage->Restore()) {
+      EXPECT_EQ(page.record, Record(static_cast<uint8_t>(page.slot + 1)));
+    }
+  }
+}
+
 TEST_F(FileStorageTest, ATornEntryIsNoPage) {
   MakeFile();
   Patch(4096 + 128 + 40, "torn");  // in the entry of slot 1
@@ -165,7 +183,7 @@ TEST_F(FileStorageTest, ATornEntryIsNoPage) {
   EXPECT_THAT(Slots(storage->Restore()), ElementsAre(0, 2));
 }
 
-// What a process that ends in the middle of a write leaves behind: a full disk stands in for the end.
+// A write that fails stands in for a process that ends in the middle of the write.
 TEST_F(FileStorageTest, APageThatIsNotWrittenWholeIsGone) {
   MakeFile();
   {
