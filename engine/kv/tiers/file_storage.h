@@ -42,8 +42,8 @@ struct FileStorageOptions {
 
 class FileStorage final : public TierStorage {
  public:
-  // Errors name the file: INVALID_ARGUMENT if the size holds no page, or the file is none of these files (then the file
-  // stays as it is); FAILED_PRECONDITION if another process uses the file; else the system's reason.
+  // Errors name the file. INVALID_ARGUMENT: the size holds no page, or the file is no tier and stays as it is.
+  // FAILED_PRECONDITION: another process uses the file. Else the system's reason.
   static absl::StatusOr<std::unique_ptr<FileStorage>> Open(const FileStorageOptions& options);
 
   std::string_view name() const override { return "file"; }

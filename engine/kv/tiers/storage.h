@@ -21,7 +21,7 @@ namespace baton {
 using PageChecksum = std::array<uint8_t, 16>;
 PageChecksum ChecksumOf(std::span<const std::byte> content);
 
-// What a tier knows of a page.
+// A page by its name, and how its content is recognized.
 struct PageRecord {
   PageHash name = {};
   std::optional<PageHash> parent;  // name of the page before

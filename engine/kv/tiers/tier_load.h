@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a scheduler asks of the tiers: which pages of a prompt they have, and to load such pages into pages of the pool.
+// Two questions of a scheduler to the tiers: which pages of a prompt do tiers have? Load these pages into the pool!
 //
-// TierLoader has no thread of the scheduler's: no call blocks.
+// Thread-safe. No call waits for a read or a write.
 #pragma once
 
 #include <array>

@@ -161,7 +161,7 @@ TEST_F(FileStorageTest, AFileThatIsNoTierIsRefusedAndStaysAsItIs) {
 
 TEST_F(FileStorageTest, AnyBytesAreNoPagesOrRightPages) {
   std::mt19937 random(7);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 60; ++round) {
     std::filesystem::remove(path());
     MakeFile();
     for (int i = 0; i < 4; ++i) {

@@ -284,10 +284,15 @@ TEST_F(SchedulerTiers, ALoadOfAnEndedAttemptDoesNotServeItsSuccessor) {
 }
 
 TEST_F(SchedulerTiers, TheWholePrefixCountsAsCachedForADeadline) {
-  // A step takes 2 s at most, and the whole prompt two steps.
-  LearnCost(absl::Seconds(2));
+  // A token takes 100 ms: the whole prompt 1.4 s, the tokens that no tier has 0.2 s.
+  const auto pass = [this](int) {
+    for (const int tokens : world_.model.steps.back()) world_.clock += tokens * absl::Milliseconds(100) / kLayers;
+  };
+  world_.model.during_layer = pass;
+  world_.RunLocally(world_.MakeAttempt(9, 8, 2, /*first=*/30));
+  world_.Settle();
   Attempt attempt = InTiers(3);
-  attempt.first_token_within = absl::Milliseconds(2100);
+  attempt.first_token_within = absl::Milliseconds(700);
   const auto told = world_.RunLocally(attempt);
   world_.Tick();
   world_.tiers.Finish();
