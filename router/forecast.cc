@@ -47,12 +47,12 @@ double ComputeSeconds(uint64_t tokens, const WorkerView& prefill, const AssumedS
 }
 
 // The KV of one layer travels while the next layer is computed: only what outlasts the computation counts.
-double ExposedSeconds(const PairView& pair, const PlacementNeed& need, double compute_seconds,
+double ExposedSeconds(const PromptForecast& prompt, const DecodeForecast& decoding, const PathView& path,
                       const AssumedSpeed& assumed) {
-  const double speed = pair.path.bytes_per_second > 0 ? pair.path.bytes_per_second : assumed.path_bytes_per_second;
-  const uint64_t tokens = need.prompt_tokens - std::min(need.prompt_tokens, pair.decode.cached_tokens);
-  const double transfer = speed > 0 ? static_cast<double>(tokens * pair.prefill.kv_token_bytes) / speed : 0;
-  return std::max(0.0, transfer - compute_seconds);
+  const double speed = path.bytes_per_second > 0 ? path.bytes_per_second : assumed.path_bytes_per_second;
+  const uint64_t bytes = uint64_t{decoding.tokens_lacked} * prompt.kv_token_bytes;
+  const double transfer = speed > 0 ? static_cast<double>(bytes) / speed : 0;
+  return std::max(0.0, transfer - prompt.compute);
 }
 
 // The mean time between two ends of sequences.
@@ -103,18 +103,23 @@ double DelayOfOthers(const WorkerView& worker, uint64_t tokens, const AssumedSpe
   return kDelayWeight * worker.decoding_sequences * each;
 }
 
-void ForecastTpot(const WorkerView& decode, const PlacementNeed& need, Forecast& forecast) {
+void ForecastTpot(const WorkerView& decode, const PlacementNeed& need, DecodeForecast& forecast) {
   if (!decode.cost.known()) return;
   StepWork work = RunningWork(decode);
   const double before = decode.cost.Seconds(work);
   work.AddDecode(static_cast<int>(need.prompt_tokens));
   const double after = decode.cost.Seconds(work);
-  StepWork alone;
-  alone.AddDecode(static_cast<int>(need.prompt_tokens));
   forecast.misses_tpot = OddsOfMiss(after, need.tpot_slo, kTpotSpread);
-  forecast.hopeless_tpot = OddsOfMiss(decode.cost.Seconds(alone), need.tpot_slo, kTpotSpread);
   forecast.others_missing = decode.objectives * (OddsOfMiss(after, decode.tpot_slo, kTpotSpread) -
                                                  OddsOfMiss(before, decode.tpot_slo, kTpotSpread));
+}
+
+// Returns the odds that the request would miss the time per token alone at the decode worker.
+double HopelessTpot(const WorkerView& decode, const PlacementNeed& need) {
+  if (!decode.cost.known()) return 0;
+  StepWork alone;
+  alone.AddDecode(static_cast<int>(need.prompt_tokens));
+  return OddsOfMiss(decode.cost.Seconds(alone), need.tpot_slo, kTpotSpread);
 }
 
 uint64_t TokensBefore(const WorkerView& prefill, const PlacementNeed& need) {
@@ -144,36 +149,65 @@ uint32_t PagesToStart(const WorkerView& decode, uint32_t prompt_tokens) {
   return prompt_tokens / decode.page_tokens + (prompt_tokens % decode.page_tokens > 0 ? 1 : 0) + 1;
 }
 
-Forecast ForecastOf(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed) {
-  const uint64_t tokens = TokensToCompute(pair.prefill, need);
-  const double share = pair.local ? PromptShare(pair.prefill) : 1;
-  const double own = ComputeSeconds(tokens, pair.prefill, assumed);
-  const double computing = (ComputeSeconds(TokensBefore(pair.prefill, need), pair.prefill, assumed) + own) / share;
-  const double messages = pair.local ? 0 : kHandoffSeconds;
-  const double capacity = CapacitySeconds(pair.decode, need);
-  Forecast forecast;
+PromptForecast ForecastOfPrompt(const WorkerView& prefill, bool local, const PlacementNeed& need,
+                                const AssumedSpeed& assumed) {
+  const uint64_t tokens = TokensToCompute(prefill, need);
+  const double share = local ? PromptShare(prefill) : 1;
+  const double own = ComputeSeconds(tokens, prefill, assumed);
+  const double computing = (ComputeSeconds(TokensBefore(prefill, need), prefill, assumed) + own) / share;
+  const double messages = local ? 0 : kHandoffSeconds;
+  PromptForecast forecast;
   forecast.alone = own + messages;
-  forecast.first_token = computing + messages + capacity;
-  if (pair.decode.sequence_seconds <= 0) forecast.guessed += capacity;
-  if (pair.prefill.prefill_tokens_per_second <= 0 && !assumed.is_measured) forecast.guessed += computing;
-  forecast.decoding = forecast.first_token + StepSeconds(pair.decode, assumed) +
-                      (pair.local ? 0 : ExposedSeconds(pair, need, own / share, assumed));
-  if (pair.local) forecast.delay = DelayOfOthers(pair.prefill, tokens, assumed);
-  forecast.misses_ttft = OddsOfMiss(need.waited + forecast.first_token, need.ttft_slo, kTtftSpread);
-  ForecastTpot(pair.decode, need, forecast);
+  forecast.compute = own / share;
+  forecast.done = computing + messages;
+  if (prefill.prefill_tokens_per_second <= 0 && !assumed.is_measured) forecast.guessed = computing;
+  if (local) forecast.delay = DelayOfOthers(prefill, tokens, assumed);
+  forecast.kv_token_bytes = prefill.kv_token_bytes;
   return forecast;
 }
 
-Forecast ForecastOfDecoding(const WorkerView& decode, const PlacementNeed& need, const AssumedSpeed& assumed) {
-  Forecast forecast;
-  forecast.decoding = CapacitySeconds(decode, need) + StepSeconds(decode, assumed);
+DecodeForecast ForecastOfDecoding(const WorkerView& decode, const PlacementNeed& need, const AssumedSpeed& assumed) {
+  DecodeForecast forecast;
+  forecast.room = CapacitySeconds(decode, need);
+  if (decode.sequence_seconds <= 0) forecast.guessed = forecast.room;
+  forecast.step = StepSeconds(decode, assumed);
+  forecast.tokens_lacked = need.prompt_tokens - std::min(need.prompt_tokens, decode.cached_tokens);
   ForecastTpot(decode, need, forecast);
   return forecast;
+}
+
+Forecast ForecastOf(const PromptForecast& prompt, const DecodeForecast& decoding, const PathView* path,
+                    const PlacementNeed& need, const AssumedSpeed& assumed) {
+  Forecast forecast;
+  forecast.first_token = prompt.done + decoding.room;
+  forecast.alone = prompt.alone;
+  forecast.guessed = prompt.guessed + decoding.guessed;
+  forecast.decoding = forecast.first_token + decoding.step;
+  if (path != nullptr) forecast.decoding += ExposedSeconds(prompt, decoding, *path, assumed);
+  forecast.delay = prompt.delay;
+  forecast.misses_ttft = OddsOfMiss(need.waited + forecast.first_token, need.ttft_slo, kTtftSpread);
+  forecast.misses_tpot = decoding.misses_tpot;
+  forecast.others_missing = decoding.others_missing;
+  return forecast;
+}
+
+Forecast ForecastOf(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed) {
+  return ForecastOf(ForecastOfPrompt(pair.prefill, pair.local, need, assumed),
+                    ForecastOfDecoding(pair.decode, need, assumed), pair.local ? nullptr : &pair.path, need, assumed);
 }
 
 double CostOf(const Forecast& forecast) {
   const double misses = forecast.misses_ttft + forecast.misses_tpot + forecast.others_missing;
   return forecast.decoding + forecast.delay + kMissSeconds * misses;
+}
+
+double CostOf(const DecodeForecast& decoding) {
+  return decoding.room + decoding.step + kMissSeconds * (decoding.misses_tpot + decoding.others_missing);
+}
+
+double LeastCostOf(const PromptForecast& prompt, const PlacementNeed& need) {
+  const double misses = OddsOfMiss(need.waited + prompt.done, need.ttft_slo, kTtftSpread);
+  return prompt.done + prompt.delay + kMissSeconds * misses;
 }
 
 Judgement Judge(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed) {
@@ -197,7 +231,7 @@ Judgement Judge(const PairView& pair, const PlacementNeed& need, const AssumedSp
       return after(Verdict::kLate, first_token - longest);
     }
   }
-  const double gain = 1 - (forecast.misses_tpot - forecast.hopeless_tpot) - forecast.others_missing;
+  const double gain = 1 - (forecast.misses_tpot - HopelessTpot(pair.decode, need)) - forecast.others_missing;
   if (gain < kLeastGain) {
     return after(Verdict::kNoRoom, SecondsUntilRoom(pair, assumed));
   }

@@ -113,20 +113,43 @@ struct Forecast {
   double delay = 0;           // of all sequences that decode where the prompt is computed, together
   double misses_ttft = 0;     // odds that the request misses its objective for the first token
   double misses_tpot = 0;     // the same for the time per token
-  double hopeless_tpot = 0;   // odds that it would miss the time per token alone at the decode worker
   double others_missing = 0;  // by how much the request raises the number of sequences that miss their objectives
 };
+// The part of a forecast that the worker decides where the prompt is computed. All pairs of a prefill worker share it.
+struct PromptForecast {
+  double done = 0;     // time until the prompt is computed and, if another worker decodes, handed over
+  double alone = 0;    // the part of `done` if nothing waited
+  double compute = 0;  // the part of `done` that computes this prompt, beside the sequences that decode there
+  double guessed = 0;  // the part of `done` that follows from no measurement
+  double delay = 0;    // as in Forecast
+  uint32_t kv_token_bytes = 0;
+};
+// The part that the decode worker decides. All pairs of a decode worker share it.
+struct DecodeForecast {
+  double room = 0;         // time until the decode worker has a batch slot and pages
+  double guessed = 0;      // the part of `room` that follows from no measurement
+  double step = 0;         // time until the sequence decodes, once its KV is there
+  double misses_tpot = 0;  // these as in Forecast
+  double others_missing = 0;
+  uint32_t tokens_lacked = 0;  // of the prompt: their KV must travel
+};
+PromptForecast ForecastOfPrompt(const WorkerView& prefill, bool local, const PlacementNeed& need,
+                                const AssumedSpeed& assumed);
+DecodeForecast ForecastOfDecoding(const WorkerView& decode, const PlacementNeed& need, const AssumedSpeed& assumed);
+// Joins the two parts. `path` is null if the prompt is computed where the sequence decodes.
+Forecast ForecastOf(const PromptForecast& prompt, const DecodeForecast& decoding, const PathView* path,
+                    const PlacementNeed& need, const AssumedSpeed& assumed);
 Forecast ForecastOf(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed);
-
-// Foresees only what decoding costs: the wait at the decode worker, and objectives. Another worker has computed the
-// prompt.
-Forecast ForecastOfDecoding(const WorkerView& decode, const PlacementNeed& need, const AssumedSpeed& assumed);
 
 // Seconds, with everything that a request does to others: the least cost is the best place.
 double CostOf(const Forecast& forecast);
+// The cost if another worker has computed the prompt and all KV is there.
+double CostOf(const DecodeForecast& decoding);
 inline double CostOf(const PairView& pair, const PlacementNeed& need, const AssumedSpeed& assumed) {
   return CostOf(ForecastOf(pair, need, assumed));
 }
+// Returns the least cost of the prompt. But for rounding, no pair costs less than this and CostOf its decode worker.
+double LeastCostOf(const PromptForecast& prompt, const PlacementNeed& need);
 
 // Whether a request is worth serving now on a pair.
 enum class Verdict : uint8_t {

@@ -133,6 +133,7 @@ const PairSet::Pair* PairSet::OnProbed(SteadyTime now, uint64_t id, const absl::
   if (pair == nullptr || pair->state != State::kProbing) return nullptr;
   if (status.ok()) {
     pair->state = State::kReady;
+    ++version_;
     pair->detail.clear();
     pair->logged = absl::StatusCode::kOk;
     if (pair->local()) pair->failures = 0;  // no handoff follows
@@ -156,6 +157,7 @@ const PairSet::Pair* PairSet::OnBroken(SteadyTime now, uint64_t id, const std::s
   Pair* pair = FindMutable(id);
   if (pair == nullptr || pair->state != State::kReady) return nullptr;
   pair->state = State::kUnprobed;
+  ++version_;
   pair->detail = why;
   ++pair->failures;
   pair->next_probe = now + kProbeBackoff.After(pair->failures);
@@ -183,6 +185,7 @@ size_t PairSet::PartnersOf(size_t worker) const {
 
 void PairSet::Add(Pair pair) {
   pair.id = next_id_++;
+  ++version_;
   if (pair.state != State::kMismatch && !pair.local()) {
     ++partners_[pair.prefill];
     ++partners_[pair.decode];
@@ -195,6 +198,7 @@ template <typename Condition>
 void PairSet::EraseIf(Condition condition) {
   std::erase_if(pairs_, [&](const Pair& pair) {
     if (!condition(pair)) return false;
+    ++version_;
     held_.erase({pair.prefill, pair.decode});
     if (pair.state != State::kMismatch && !pair.local()) {
       for (const size_t worker : {pair.prefill, pair.decode}) {
@@ -206,13 +210,10 @@ void PairSet::EraseIf(Condition condition) {
 }
 
 const PairSet::Pair* PairSet::Find(uint64_t id) const {
-  const auto it = std::ranges::find(pairs_, id, &Pair::id);
-  return it == pairs_.end() ? nullptr : &*it;
+  const auto it = std::ranges::lower_bound(pairs_, id, {}, &Pair::id);
+  return it == pairs_.end() || it->id != id ? nullptr : &*it;
 }
 
-PairSet::Pair* PairSet::FindMutable(uint64_t id) {
-  const auto it = std::ranges::find(pairs_, id, &Pair::id);
-  return it == pairs_.end() ? nullptr : &*it;
-}
+PairSet::Pair* PairSet::FindMutable(uint64_t id) { return const_cast<Pair*>(std::as_const(*this).Find(id)); }
 
 }  // namespace baton::router

@@ -89,7 +89,9 @@ class PairSet {
   static PathView RecentPath(SteadyTime now, const Pair& pair);
 
   bool Holds(size_t prefill, size_t decode) const { return held_.contains({prefill, decode}); }
-  std::span<const Pair> pairs() const { return pairs_; }
+  std::span<const Pair> pairs() const { return pairs_; }  // in order of id
+  // Changes whenever a pair is added, forgotten, becomes ready or ceases to be ready.
+  uint64_t version() const { return version_; }
   const Pair* Find(uint64_t id) const;
 
  private:
@@ -101,11 +103,12 @@ class PairSet {
   void EraseIf(Condition condition);
   Pair* FindMutable(uint64_t id);
 
-  std::vector<Pair> pairs_;
+  std::vector<Pair> pairs_;                              // in order of id
   absl::flat_hash_set<std::pair<size_t, size_t>> held_;  // prefill, decode
   // By worker: the number of pairs with another, fitting worker, if any. A worker's pair with itself needs no path.
   absl::flat_hash_map<size_t, size_t> partners_;
   uint64_t next_id_ = 1;
+  uint64_t version_ = 0;
 };
 
 // As people read the state.

@@ -2,6 +2,8 @@
 #include "router/placement.h"
 
 #include <algorithm>
+#include <compare>
+#include <limits>
 #include <tuple>
 #include <vector>
 
@@ -28,13 +30,55 @@ Rank RankOf(double seconds, const WorkerView& decode) {
   return {seconds, decode.running_sequences, -int64_t{decode.cached_tokens}};
 }
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kAnyCost = std::numeric_limits<double>::max();  // but not an infinite one
+
+// The least cost of pairs is a sum in another order than their cost.
+constexpr double kRounding = 1 - 1e-9;
+
+// The cost of a request at single workers, computed once for all pairs of a worker.
+struct PromptCost {
+  double least = kInfinity;  // as LeastCostOf; infinite where the request must not or cannot go
+  PromptForecast forecast = {};
+};
+struct DecodeCost {
+  double least = kInfinity;  // as CostOf; infinite as above
+  DecodeForecast forecast = {};
+};
+
+PromptCost CostOfPrompt(const WorkerView& prefill, bool local, const PlacementNeed& need, const AssumedSpeed& assumed) {
+  if (prefill.avoided || need.total_tokens > LargestPrompt(prefill)) return {};
+  const PromptForecast forecast = ForecastOfPrompt(prefill, local, need, assumed);
+  return {LeastCostOf(forecast, need), forecast};
+}
+
+DecodeCost CostOfDecoding(const WorkerView& decode, const PlacementNeed& need, const AssumedSpeed& assumed) {
+  if (decode.avoided || need.total_tokens > LargestSequence(decode)) return {};
+  const DecodeForecast forecast = ForecastOfDecoding(decode, need, assumed);
+  return {CostOf(forecast), forecast};
+}
+
+// Sorts by the least cost and drops all but the first kMostCompared.
+template <typename Cost>
+void KeepLeast(std::vector<std::pair<Cost, uint32_t>>& costs) {
+  const size_t kept = std::min(costs.size(), kMostCompared);
+  std::ranges::partial_sort(costs, costs.begin() + static_cast<ptrdiff_t>(kept), {},
+                            [](const auto& cost) { return cost.first.least; });
+  costs.resize(kept);
+}
+
 // The indices whose rank is the least.
 class Best {
  public:
+  // No index with a greater cost counts.
+  double most() const { return equals_.empty() ? kAnyCost : std::get<0>(rank_); }
   void Offer(size_t index, const Rank& rank) {
-    if (!equals_.empty() && rank > rank_) return;
-    if (equals_.empty() || rank < rank_) equals_.clear();
-    rank_ = rank;
+    const auto order = equals_.empty() ? std::partial_ordering::less : rank <=> rank_;
+    if (order > 0) return;
+    if (order < 0) {
+      equals_.clear();
+      rank_ = rank;
+    }
     equals_.push_back(index);
   }
   std::optional<size_t> Take(uint64_t turn) const {
@@ -80,34 +124,97 @@ bool IsPossible(const PairView& pair, const PlacementNeed& need) {
   return need.total_tokens <= LargestSequence(pair) && !pair.prefill.avoided && !pair.decode.avoided;
 }
 
-AssumedSpeed FastestOf(std::span<const PairView> pairs) {
+void Candidates::NoteWorkersOfPairs() {
+  std::vector<bool> is_prefill(workers.size());
+  std::vector<bool> is_decode(workers.size());
+  for (const ReadyPair& pair : pairs) is_prefill[pair.prefill] = is_decode[pair.decode] = true;
+  prefills.clear();
+  decodes.clear();
+  for (uint32_t worker = 0; worker < workers.size(); ++worker) {
+    if (is_prefill[worker]) prefills.push_back(worker);
+    if (is_decode[worker]) decodes.push_back(worker);
+  }
+}
+
+PairView Candidates::View(size_t pair) const {
+  const ReadyPair& ready = pairs[pair];
+  return {ready.id, ready.local(), workers[ready.prefill], workers[ready.decode], ready.path};
+}
+
+AssumedSpeed FastestOf(const Candidates& candidates) {
   AssumedSpeed fastest;
-  for (const PairView& pair : pairs) {
+  for (const uint32_t worker : candidates.prefills) {
     fastest.prefill_tokens_per_second =
-        std::max(fastest.prefill_tokens_per_second, pair.prefill.prefill_tokens_per_second);
+        std::max(fastest.prefill_tokens_per_second, candidates.workers[worker].prefill_tokens_per_second);
+  }
+  for (const uint32_t worker : candidates.decodes) NoteStep(fastest, candidates.workers[worker]);
+  for (const ReadyPair& pair : candidates.pairs) {
     fastest.path_bytes_per_second = std::max(fastest.path_bytes_per_second, pair.path.bytes_per_second);
-    NoteStep(fastest, pair.decode);
   }
   fastest.is_measured = fastest.prefill_tokens_per_second > 0;
   if (!fastest.is_measured) fastest.prefill_tokens_per_second = kAssumedPrefillTokensPerSecond;
   return fastest;
 }
 
-std::optional<size_t> ChoosePair(const PlacementRules& rules, std::span<const PairView> pairs,
-                                 const PlacementNeed& need, uint64_t turn) {
-  const bool other_than_local = std::any_of(
-      pairs.begin(), pairs.end(), [&](const PairView& pair) { return !pair.local && IsPossible(pair, need); });
-  const AssumedSpeed assumed = FastestOf(pairs);
+std::optional<size_t> ChoosePair(const PlacementRules& rules, const Candidates& candidates, const PlacementNeed& need,
+                                 uint64_t turn) {
+  const std::vector<WorkerView>& workers = candidates.workers;
+  const AssumedSpeed assumed = FastestOf(candidates);
+  std::vector<PromptCost> prompts(workers.size());
+  std::vector<DecodeCost> decodings(workers.size());
+  for (const uint32_t i : candidates.prefills) prompts[i] = CostOfPrompt(workers[i], false, need, assumed);
+  for (const uint32_t i : candidates.decodes) decodings[i] = CostOfDecoding(workers[i], need, assumed);
+  const bool other_than_local = std::ranges::any_of(candidates.pairs, [&](const ReadyPair& pair) {
+    return !pair.local() && prompts[pair.prefill].least + decodings[pair.decode].least < kInfinity;
+  });
+  const bool in_turn = rules.policy == PlacementPolicy::kRoundRobin;
   Best best;
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    const PairView& pair = pairs[i];
-    if (!IsPossible(pair, need)) continue;
-    const bool too_long = TokensToCompute(pair.prefill, need) > rules.max_local_prefill_tokens;
-    if (pair.local && too_long && other_than_local) continue;
-    const bool in_turn = rules.policy == PlacementPolicy::kRoundRobin;
-    best.Offer(i, in_turn ? Rank{} : RankOf(CostOf(pair, need, assumed), pair.decode));
+  PromptCost local;
+  for (size_t i = 0; i < candidates.pairs.size(); ++i) {
+    const ReadyPair& pair = candidates.pairs[i];
+    const PromptCost* prompt = &prompts[pair.prefill];
+    if (pair.local()) {
+      const bool too_long = TokensToCompute(workers[pair.prefill], need) > rules.max_local_prefill_tokens;
+      if (too_long && other_than_local) continue;
+      local = CostOfPrompt(workers[pair.prefill], true, need, assumed);
+      prompt = &local;
+    }
+    const DecodeCost& decoding = decodings[pair.decode];
+    const double least = prompt->least + decoding.least;
+    if (least * kRounding > (in_turn ? kAnyCost : best.most())) continue;
+    const PathView* path = pair.local() ? nullptr : &pair.path;
+    const auto cost = [&] { return CostOf(ForecastOf(prompt->forecast, decoding.forecast, path, need, assumed)); };
+    best.Offer(i, in_turn ? Rank{} : RankOf(cost(), workers[pair.decode]));
   }
   return best.Take(turn);
+}
+
+std::optional<PairToProve> ChoosePairToProve(const Candidates& candidates, const Provable& provable,
+                                             const PlacementNeed& need, double most,
+                                             absl::FunctionRef<bool(uint32_t prefill, uint32_t decode)> is_held) {
+  const AssumedSpeed assumed = FastestOf(candidates);
+  std::vector<std::pair<PromptCost, uint32_t>> prompts;
+  std::vector<std::pair<DecodeCost, uint32_t>> decodings;
+  for (const uint32_t i : provable.prefills) {
+    prompts.emplace_back(CostOfPrompt(candidates.workers[i], false, need, assumed), i);
+  }
+  for (const uint32_t i : provable.decodes) {
+    decodings.emplace_back(CostOfDecoding(candidates.workers[i], need, assumed), i);
+  }
+  KeepLeast(prompts);
+  KeepLeast(decodings);
+  std::optional<PairToProve> chosen;
+  for (const auto& [decoding, decode] : decodings) {
+    for (const auto& [prompt, prefill] : prompts) {
+      if ((prompt.least + decoding.least) * kRounding >= most) break;  // the rest costs more
+      const PathView path;
+      const double cost = CostOf(ForecastOf(prompt.forecast, decoding.forecast, &path, need, assumed));
+      if (cost >= most || is_held(prefill, decode)) continue;
+      most = cost;
+      chosen = {prefill, decode, cost};
+    }
+  }
+  return chosen;
 }
 
 std::optional<size_t> ChooseDecode(const PlacementRules& rules, std::span<const WorkerView> decodes,

@@ -12,7 +12,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "router/forecast.h"
 
 namespace baton::router {
@@ -39,15 +42,55 @@ uint32_t LargestSequence(const WorkerView& decode);
 // The longest sequence that the worker could prefill when idle.
 uint32_t LargestPrompt(const WorkerView& prefill);
 
-AssumedSpeed FastestOf(std::span<const PairView> pairs);
+// A ready pair of two workers, by their positions among Candidates::workers.
+struct ReadyPair {
+  uint64_t id = 0;
+  uint32_t prefill = 0;
+  uint32_t decode = 0;  // the same as `prefill`: the decode worker computes the prompt
+  PathView path = {};
+
+  bool local() const { return prefill == decode; }
+};
+
+// The workers that could serve a request, and the ready pairs among them.
+struct Candidates {
+  std::vector<WorkerView> workers = {};
+  std::vector<ReadyPair> pairs = {};
+  // The workers of `pairs`, by position, each once; from NoteWorkersOfPairs.
+  std::vector<uint32_t> prefills = {};
+  std::vector<uint32_t> decodes = {};
+
+  void NoteWorkersOfPairs();
+  PairView View(size_t pair) const;
+};
+
+AssumedSpeed FastestOf(const Candidates& candidates);
 
 // Whether the pair could serve the request when idle, and has no worker to avoid.
 bool IsPossible(const PairView& pair, const PlacementNeed& need);
 
-// Index into `pairs` of the best pair that fits and has no worker to avoid. `turn` decides between equals: callers
-// count it up.
-std::optional<size_t> ChoosePair(const PlacementRules& rules, std::span<const PairView> pairs,
-                                 const PlacementNeed& need, uint64_t turn);
+// Index into `candidates.pairs` of the best pair that fits and has no worker to avoid. `turn` decides between equals:
+// callers count it up.
+std::optional<size_t> ChoosePair(const PlacementRules& rules, const Candidates& candidates, const PlacementNeed& need,
+                                 uint64_t turn);
+
+// The workers among which ChoosePairToProve looks, by position: all fit each other.
+struct Provable {
+  std::vector<uint32_t> prefills = {};
+  std::vector<uint32_t> decodes = {};
+};
+// The positions of the prefill and the decode worker whose pair would cost least, among the pairs that could serve the
+// request, cost less than `most` and are not held. Looks only at the kMostCompared workers of each kind that cost
+// least.
+constexpr size_t kMostCompared = 32;
+struct PairToProve {
+  uint32_t prefill = 0;
+  uint32_t decode = 0;
+  double cost = 0;
+};
+std::optional<PairToProve> ChoosePairToProve(const Candidates& candidates, const Provable& provable,
+                                             const PlacementNeed& need, double most,
+                                             absl::FunctionRef<bool(uint32_t prefill, uint32_t decode)> is_held);
 
 // Index of the best decode worker for a sequence whose KV another decode worker hands over.
 std::optional<size_t> ChooseDecode(const PlacementRules& rules, std::span<const WorkerView> decodes,

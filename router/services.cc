@@ -27,7 +27,7 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* call, const grpc::
   return reactor;
 }
 
-absl::Status TokenizeInput(const WorkerRegistry& registry, const v1::TokenizeRequest& request,
+absl::Status TokenizeInput(WorkerRegistry& registry, const v1::TokenizeRequest& request,
                            v1::TokenizeResponse& response) {
   BATON_ASSIGN_OR_RETURN(const ServedModel model, registry.FindModel(request.model()));
   std::string text = request.prompt();
@@ -45,7 +45,7 @@ absl::Status TokenizeInput(const WorkerRegistry& registry, const v1::TokenizeReq
   return absl::OkStatus();
 }
 
-absl::Status DetokenizeInput(const WorkerRegistry& registry, const v1::DetokenizeRequest& request,
+absl::Status DetokenizeInput(WorkerRegistry& registry, const v1::DetokenizeRequest& request,
                              v1::DetokenizeResponse& response) {
   BATON_ASSIGN_OR_RETURN(const ServedModel model, registry.FindModel(request.model()));
   const std::vector<TokenId> ids(request.token_ids().begin(), request.token_ids().end());

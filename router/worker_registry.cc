@@ -261,7 +261,7 @@ void WorkerRegistry::HandedOver(uint64_t pair, const v1::HandedOver& measured) {
   table_.OnHandedOver(SteadyTime::Now(), pair, measured);
 }
 
-absl::StatusOr<ServedModel> WorkerRegistry::FindModel(const std::string& name) const {
+absl::StatusOr<ServedModel> WorkerRegistry::FindModel(const std::string& name) {
   MutexLock lock(mutex_);
   return table_.FindModel(name);
 }

@@ -52,7 +52,7 @@ class WorkerRegistry : public Placer, public std::enable_shared_from_this<Worker
   void PairBroken(uint64_t pair, const std::string& why) override;
   void HandedOver(uint64_t pair, const v1::HandedOver& measured) override;
 
-  absl::StatusOr<ServedModel> FindModel(const std::string& name) const;
+  absl::StatusOr<ServedModel> FindModel(const std::string& name);
   absl::Status CheckPin(const RequestSpec& spec) const;
   size_t ready_pairs() const;
   std::map<std::string, int> workers_by_state() const;

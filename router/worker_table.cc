@@ -35,6 +35,12 @@ std::string Unusable(const v1::WorkerStatus& status) {
   return "";
 }
 
+// Whether both reports say the same of what the worker can serve.
+bool IsSameOffer(const v1::WorkerStatus& a, const v1::WorkerStatus& b) {
+  return a.role() == b.role() && a.model().SerializeAsString() == b.model().SerializeAsString() &&
+         a.capacity().SerializeAsString() == b.capacity().SerializeAsString();
+}
+
 }  // namespace
 
 WorkerTable::WorkerTable(Options options) : options_(std::move(options)) {}
@@ -75,12 +81,14 @@ void WorkerTable::SetMembers(SteadyTime now, std::span<const std::string> addres
     Report(is_listed ? "worker.listed" : "worker.unlisted", worker.id, worker.address, false);
     pairs_.ForgetPairsOf(index);
     members_changed_ = true;
+    ++version_;
   }
   for (const std::string& address : addresses) {
     if (listed.erase(address) == 0) continue;  // known, or listed twice
     Worker& worker = workers_[next_index_];
     worker.index = next_index_++;
     worker.address = worker.id = address;
+    worker.pages = pages_.Add();
     effects_.joined.emplace_back(worker.index, address);
   }
 }
@@ -100,6 +108,8 @@ void WorkerTable::ForgetUnlisted(SteadyTime now) {
     if (worker.live()) effects_.lost.push_back(*worker.ref);
     pairs_.ForgetPairsOf(worker.index);
     effects_.forgotten.push_back(worker.index);
+    pages_.Remove(worker.pages);
+    ++version_;
     Report("worker.forgotten", worker.id, worker.address, false);
     return true;
   });
@@ -119,12 +129,14 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
   if (is_new && worker.live()) Lose(worker, "restarted");
   const bool was_away = is_new || worker.lost;
   const bool was_leaving = !is_new && worker.leaving();
+  const bool was_serving = !is_new && worker.serving();
+  const bool same_offer = !is_new && IsSameOffer(status, worker.status);
   const bool same_model = !is_new && status.model().SerializeAsString() == worker.status.model().SerializeAsString();
   if (is_new) {
     worker.ref = WorkerRef{key, status.handoff_address(), connection()};
     worker.id = key.id;
     worker.sent.clear();
-    worker.pages.Clear();
+    pages_.Clear(worker.pages);
     worker.watching_pages = false;  // it needs a watch of its own
     ++worker.pages_watch;
     worker.next_pages_watch = now;
@@ -145,6 +157,8 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
   std::erase_if(worker.sent, [&](const SentWork& sent) {
     return std::ranges::find(recent, sent.request) != recent.end() || sent.at + kReportLag < worker.load_as_of;
   });
+  UpdateLoad(worker);
+  if (was_serving != worker.serving() || was_leaving != worker.leaving() || was_away || !same_offer) ++version_;
   if (was_away) {
     Report("worker.up", worker.id,
            absl::StrCat(worker.address, " role=", RoleName(status.role()), " model=", status.model().name(),
@@ -180,6 +194,7 @@ void WorkerTable::OnStreamEnded(SteadyTime now, size_t index, const absl::Status
   Worker* const found = Find(index);
   if (found == nullptr) return;
   Worker& worker = *found;
+  if (worker.serving()) ++version_;
   worker.connecting = false;
   worker.stream_open = false;
   ++worker.failed_connects;
@@ -191,6 +206,8 @@ void WorkerTable::Lose(Worker& worker, const std::string& why) {
   worker.lost = true;
   worker.detail = why;
   worker.sent.clear();
+  UpdateLoad(worker);
+  ++version_;
   effects_.lost.push_back(*worker.ref);
   pairs_.ForgetPairsOf(worker.index);
   members_changed_ = true;
@@ -219,7 +236,7 @@ void WorkerTable::OnPages(const WatchPages& watch, const v1::PageNews& news) {
   Worker* const worker = Find(watch.worker);
   if (worker == nullptr || watch.watch != worker->pages_watch) return;
   const v1::WorkerCapacity& capacity = worker->status.capacity();
-  worker->pages.Apply(news, size_t{capacity.pages_total()} + capacity.tier_pages());
+  pages_.Apply(worker->pages, news, size_t{capacity.pages_total()} + capacity.tier_pages());
 }
 
 void WorkerTable::OnPagesEnded(SteadyTime now, const WatchPages& watch, const absl::Status& status) {
@@ -228,7 +245,7 @@ void WorkerTable::OnPagesEnded(SteadyTime now, const WatchPages& watch, const ab
   Worker& worker = *found;
   worker.watching_pages = false;
   worker.next_pages_watch = now + kPagesBackoff;
-  worker.pages.Clear();
+  pages_.Clear(worker.pages);
   // That the worker went away is said elsewhere.
   if (status.ok() || absl::IsUnavailable(status) || absl::IsCancelled(status)) return;
   std::string error = status.ToString();
@@ -249,6 +266,7 @@ void WorkerTable::OnAssets(SteadyTime now, const std::string& fingerprint,
   entry.fetching = false;
   if (assets.ok()) {
     entry.loaded = *std::move(assets);
+    ++version_;
     Report("model.assets_loaded", fingerprint, "", false);
     const absl::Status& templates = entry.loaded->templates.status();
     if (!templates.ok() && !absl::IsNotFound(templates)) {
@@ -336,6 +354,12 @@ void WorkerTable::OnPairBroken(SteadyTime now, uint64_t id, const std::string& w
 
 void WorkerTable::OnHandedOver(SteadyTime now, uint64_t pair, const v1::HandedOver& measured) {
   pairs_.OnHandedOver(now, pair, measured);
+  const Pair* known = pairs_.Find(pair);
+  for (Group& group : groups_) {
+    std::vector<ReadyPair>& ready = group.candidates.pairs;
+    const auto it = std::ranges::lower_bound(ready, pair, {}, &ReadyPair::id);
+    if (known != nullptr && it != ready.end() && it->id == pair) it->path = known->path;
+  }
 }
 
 WorkerTable::Effects WorkerTable::Advance(SteadyTime now) {

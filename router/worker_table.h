@@ -90,6 +90,7 @@ class WorkerTable {
   };
 
   explicit WorkerTable(Options options);
+  WorkerTable(WorkerTable&&) = default;
 
   // Sets the addresses of all workers. A worker whose address is missing gets no new request.
   void SetMembers(SteadyTime now, std::span<const std::string> addresses);
@@ -115,7 +116,7 @@ class WorkerTable {
   absl::Status CheckPin(const RequestSpec& spec) const;
   // An empty name stands for the only model. NOT_FOUND names the known models; UNAVAILABLE when none is known yet or no
   // worker of the model is live. A model whose workers all leave is found: its requests may wait for successors.
-  absl::StatusOr<ServedModel> FindModel(const std::string& name) const;
+  absl::StatusOr<ServedModel> FindModel(const std::string& name);
 
   // Every worker heard of, lost ones too.
   std::vector<WorkerRef> refs() const;
@@ -138,6 +139,28 @@ class WorkerTable {
     double tpot_slo = 0;  // of that sequence; 0: none
   };
 
+  // A worker for placement, but for what the time and the query decide. UpdateLoad keeps it up to date.
+  struct Load {
+    WorkerView view;
+    WaitingPrompts waiting;  // at waiting_at
+    SteadyTime waiting_at;
+    double tokens_per_second = 0;                                // of waiting prompts, while they are computed
+    std::vector<std::pair<std::string, uint64_t>> tenants = {};  // waiting interactive tokens, each tenant once
+
+    WaitingPrompts WaitingAt(SteadyTime now) const {
+      WaitingPrompts later = waiting;
+      if (now > waiting_at && (waiting.interactive > 0 || waiting.batch > 0)) {
+        later.Compute(tokens_per_second * absl::ToDoubleSeconds(now - waiting_at));
+      }
+      return later;
+    }
+    // The worker computes as long as prompts wait.
+    void ComputeUntil(SteadyTime time) {
+      waiting = WaitingAt(time);
+      waiting_at = std::max(waiting_at, time);
+    }
+  };
+
   struct Worker {
     size_t index = 0;
     std::string address;
@@ -155,7 +178,8 @@ class WorkerTable {
     v1::WorkerStatus status;
     SteadyTime load_as_of = SteadyTime::InfinitePast();  // of the figures in status.load()
     std::vector<SentWork> sent;                          // in order of time
-    KnownPages pages;
+    Load known;                                          // from `status` and `sent`
+    KnownPages::Slot pages = 0;
     bool watching_pages = false;
     uint64_t pages_watch = 0;  // the latest; pages of an earlier watch are dropped
     std::string pages_error;   // why the previous watch ended
@@ -168,10 +192,19 @@ class WorkerTable {
 
   using Pair = PairSet::Pair;
 
-  // The workers that serve what a query asks for, as placement sees them.
-  struct Candidates {
-    std::map<size_t, WorkerView> views = {};  // by worker
-    std::vector<PairView> pairs = {};         // ready
+  // The workers that serve one model, set of assets and numerics id. Kept until a worker or a pair changes: the views
+  // are made anew for each query.
+  struct Group {
+    std::string model;
+    std::string assets_fingerprint;
+    std::string numerics_id;  // empty: any
+    SteadyTime made_at;
+    std::vector<const Worker*> workers = {};
+    Candidates candidates = {};  // in the order of `workers`
+
+    bool Serves(const PlacementQuery& query) const {
+      return model == query.model && assets_fingerprint == query.assets_fingerprint && numerics_id == query.numerics_id;
+    }
   };
   struct PairStatus {
     std::string state;
@@ -207,29 +240,32 @@ class WorkerTable {
   std::string PairName(const Pair& pair) const;
   bool Usable(const Pair& pair) const;
   bool Matches(const Worker& worker, const PlacementQuery& query) const;
-  // `query` tells what is asked for, if anything.
-  WorkerView View(SteadyTime now, const Worker& worker, const PlacementQuery& query = {}) const;
-  PairView View(SteadyTime now, const Pair& pair) const;
-  WorkerView View(const Worker& worker) const { return View(worker.load_as_of, worker); }
-  // Adds what has changed at the worker since its report: the router has sent work, and the worker has computed.
-  static void AddSince(SteadyTime now, const Worker& worker, WorkerView& view);
-  static void SplitByTenant(const Worker& worker, const std::string& tenant, WorkerView& view);
+  static void UpdateLoad(Worker& worker);
+  static void Send(Worker& worker, SentWork sent);
+  static void View(SteadyTime now, const Worker& worker, const PlacementQuery& query, uint32_t cached_pages,
+                   WorkerView& view);
+  static void SplitByTenant(const Load& load, const std::string& tenant, WorkerView& view);
+  Group MakeGroup(SteadyTime now, const PlacementQuery& query) const;
   PairStatus StatusOf(const Pair& pair) const;
-  Candidates FindCandidates(SteadyTime now, const PlacementQuery& query) const;
+  // Forgets what was found before the last change of a worker or a pair.
+  void ForgetFound();
+  absl::StatusOr<ServedModel> SearchModel(const std::string& name) const;
+  // The group lasts until the next call.
+  const Group& FindCandidates(SteadyTime now, const PlacementQuery& query);
   std::string Explain(const Candidates& candidates, const PlacementNeed& need) const;
   static PlacementResult NotNow(const Judgement& judgement, const PlacementQuery& query, const PlacementNeed& need);
+  PlacementResult PlaceOn(SteadyTime now, size_t pair, const Candidates& candidates, const PlacementQuery& query,
+                          bool is_batch);
   PlacementResult PlaceUnlessLate(SteadyTime now, size_t pair, const Candidates& candidates,
                                   const PlacementQuery& query, PlacementNeed need);
-  PlacementResult PlaceOn(SteadyTime now, const PairView& view, const Candidates& candidates,
-                          const PlacementQuery& query, bool is_batch);
-  PlacementResult PlaceMigration(SteadyTime now, const Candidates& candidates, const PlacementQuery& query);
-  PlacementResult PlacePinned(SteadyTime now, const Candidates& candidates, const PlacementQuery& query);
+  PlacementResult PlaceMigration(SteadyTime now, const Group& group, const PlacementQuery& query);
+  PlacementResult PlacePinned(SteadyTime now, const Group& group, const PlacementQuery& query);
   const Worker* FindById(const std::string& id) const;
   std::string NamesOfWorkers(const std::string& model, bool prefills) const;
   absl::StatusOr<const Worker*> FindPinned(const std::string& field, const std::string& id, const RequestSpec& spec,
                                            bool prefills) const;
-  void WantFasterPair(SteadyTime now, const Candidates& candidates, const PlacementNeed& need, const PairView* chosen);
-  PlacementResult WhyNotPlaced(SteadyTime now, const Candidates& candidates, const PlacementQuery& query) const;
+  void WantFasterPair(SteadyTime now, const Group& group, const PlacementNeed& need, std::optional<size_t> chosen);
+  PlacementResult WhyNotPlaced(const Candidates& candidates, const PlacementQuery& query) const;
   bool OlderWaits(SteadyTime now, const PlacementQuery& query) const;
   void NoteWaiter(SteadyTime now, const PlacementQuery& query);
   Placement MakePlacement(size_t prefill, size_t decode, uint64_t pair) const;
@@ -248,7 +284,12 @@ class WorkerTable {
   size_t next_index_ = 0;
   std::map<std::string, SteadyTime> past_models_;  // of forgotten workers, by name: when the last one was forgotten
   PairSet pairs_;
-  bool members_changed_ = false;          // since the pairs were completed
+  KnownPages pages_;
+  std::vector<Group> groups_;
+  std::map<std::string, ServedModel> found_models_;  // by the name that was asked for
+  uint64_t version_ = 0;          // changes whenever a worker begins or ceases to serve, or serves something else
+  uint64_t found_version_ = 0;    // the sum of both versions when the groups and models were found
+  bool members_changed_ = false;  // since the pairs were completed
   std::map<std::string, Assets> assets_;  // by fingerprint; those of live workers
   uint64_t turn_ = 0;
   std::optional<Waiter> waiter_;  // of the requests that lately found no room, the one that is due first

@@ -103,7 +103,7 @@ absl::Status WorkerTable::CheckPin(const RequestSpec& spec) const {
   others.emplace_back("pin.decode_worker", decode);
   for (const auto& [field, worker] : others) {
     const bool prefills = worker == prefill && !pin.local();
-    const uint32_t most = prefills ? LargestPrompt(View(*worker)) : LargestSequence(View(*worker));
+    const uint32_t most = prefills ? LargestPrompt(worker->known.view) : LargestSequence(worker->known.view);
     if (worker->status.capacity().pages_total() == 0 || tokens <= most) continue;
     return Invalid(field, worker->id, absl::StrCat(" holds at most ", most, " tokens, and the request has ", tokens));
   }
@@ -111,7 +111,7 @@ absl::Status WorkerTable::CheckPin(const RequestSpec& spec) const {
 }
 
 // Places a request on the pair that its pin names. If the set does not hold the pair, asks for the pair.
-PlacementResult WorkerTable::PlacePinned(SteadyTime now, const Candidates& candidates, const PlacementQuery& query) {
+PlacementResult WorkerTable::PlacePinned(SteadyTime now, const Group& group, const PlacementQuery& query) {
   const Pin& pin = *query.pin;
   const auto refuse = [&](PlacementResult::Kind kind, std::string why) {
     return PlacementResult{kind, {}, absl::StrCat("the pinned pair ", pin.prefill, "+", pin.decode, " ", why)};
@@ -119,7 +119,7 @@ PlacementResult WorkerTable::PlacePinned(SteadyTime now, const Candidates& candi
   const Worker* prefill = FindById(pin.prefill);
   const Worker* decode = FindById(pin.decode);
   for (const Worker* worker : {prefill, decode}) {
-    if (worker != nullptr && candidates.views.contains(worker->index)) continue;
+    if (worker != nullptr && std::ranges::find(group.workers, worker) != group.workers.end()) continue;
     const std::string state = worker == nullptr ? "is no longer known" : absl::StrCat("is ", StateName(*worker));
     return refuse(PlacementResult::Kind::kNoneReady,
                   absl::StrCat("cannot serve: ", worker == prefill ? pin.prefill : pin.decode, " ", state));
@@ -127,20 +127,23 @@ PlacementResult WorkerTable::PlacePinned(SteadyTime now, const Candidates& candi
   pairs_.Want(now, prefill->index, decode->index);
   const auto held = std::ranges::find_if(
       pairs_.pairs(), [&](const Pair& pair) { return pair.prefill == prefill->index && pair.decode == decode->index; });
-  const auto view = std::ranges::find(candidates.pairs, held->id, &PairView::pair);
-  if (view == candidates.pairs.end()) {
+  const Candidates& candidates = group.candidates;
+  const auto ready = std::ranges::find(candidates.pairs, held->id, &ReadyPair::id);
+  if (ready == candidates.pairs.end()) {
     const PairStatus status = StatusOf(*held);
     return refuse(
         PlacementResult::Kind::kNoneReady,
         absl::StrCat("is ", status.state, status.detail.empty() ? "" : absl::StrCat(" (", status.detail, ")")));
   }
-  if (view->prefill.avoided || view->decode.avoided) {
+  const size_t pair = ready - candidates.pairs.begin();
+  const PairView view = candidates.View(pair);
+  if (view.prefill.avoided || view.decode.avoided) {
     return refuse(PlacementResult::Kind::kOnlyAvoided, "has a worker that failed this request");
   }
-  if (query.total_tokens > LargestSequence(*view)) {
+  if (query.total_tokens > LargestSequence(view)) {
     return refuse(PlacementResult::Kind::kNoneLive, absl::StrCat("never holds ", query.total_tokens, " tokens"));
   }
-  return PlaceOn(now, *view, candidates, query, query.is_batch);
+  return PlaceOn(now, pair, candidates, query, query.is_batch);
 }
 
 }  // namespace baton::router

@@ -55,7 +55,7 @@ ModelLimits WorkerTable::LimitsOf(const ServedModel& model) const {
       limits.page_tokens = worker.status.capacity().page_tokens();
     }
     limits.max_context_tokens = std::max(limits.max_context_tokens, served.max_context_tokens());
-    const WorkerView view = View(worker);
+    const WorkerView& view = worker.known.view;
     Largest& largest = by_numerics_id[served.numerics_id()];
     if (worker.status.role() == v1::WORKER_ROLE_PREFILL) {
       largest.prefill = std::max(largest.prefill, LargestPrompt(view));
@@ -92,7 +92,15 @@ std::string WorkerTable::WhyNoTokenizer(const std::string& model) const {
   return " is starting: its tokenizer is not loaded yet";
 }
 
-absl::StatusOr<ServedModel> WorkerTable::FindModel(const std::string& name) const {
+absl::StatusOr<ServedModel> WorkerTable::FindModel(const std::string& name) {
+  ForgetFound();
+  if (const auto found = found_models_.find(name); found != found_models_.end()) return found->second;
+  absl::StatusOr<ServedModel> model = SearchModel(name);
+  if (model.ok()) found_models_[name] = *model;
+  return model;
+}
+
+absl::StatusOr<ServedModel> WorkerTable::SearchModel(const std::string& name) const {
   std::set<std::string> names;
   for (const Pair& pair : pairs_.pairs()) {
     if (pair.state == PairSet::State::kMismatch) continue;

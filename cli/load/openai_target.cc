@@ -168,8 +168,8 @@ class OpenAiTarget::Io::Exchange : public std::enable_shared_from_this<Exchange>
     connection_->stream.async_connect(io_.endpoints(), Then(&Exchange::Connected, "cannot be reached"));
   }
   void Connected() {
-    error_code ignored;
-    (void)connection_->stream.socket().set_option(Tcp::no_delay(true), ignored);
+    error_code error;
+    if (connection_->stream.socket().set_option(Tcp::no_delay(true), error)) return Fail("refused TCP_NODELAY", error);
     Send();
   }
   void Send() {

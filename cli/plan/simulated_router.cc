@@ -2,7 +2,6 @@
 #include "cli/plan/simulated_router.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 
 #include "router/pair_set.h"
@@ -10,20 +9,11 @@
 namespace baton::plan {
 namespace {
 
-using router::PairView;
 using router::PlacementNeed;
 using router::WorkerView;
 
 // Work sent this long before the time of a report's figures is in them.
 constexpr double kReportLag = 0.002;
-
-// Returns a worker at which nothing delays a sequence.
-WorkerView IdleDecode() {
-  WorkerView view;
-  view.max_sequences = std::numeric_limits<uint32_t>::max();
-  view.pages_total = view.pages_free = std::numeric_limits<uint32_t>::max();
-  return view;
-}
 
 }  // namespace
 
@@ -34,31 +24,22 @@ SimulatedRouter::SimulatedRouter(std::span<const WorkerSpec> workers, const Opti
     (specs_[i].role == WorkerRole::kPrefill ? members.prefills : members.decodes).push_back(i);
     if (specs_[i].role == WorkerRole::kBoth) members.both.push_back(i);
     UpdateView(i);
-    if (!IsMeasured(i)) ++unmeasured_;
   }
   router::PairSet set;
   set.Complete(members, [](size_t /*prefill*/, size_t /*decode*/) { return std::string(); });
-  pairs_of_decode_.resize(specs_.size());
+  candidates_.workers.resize(specs_.size());
+  const router::PathView path{options_.path_bytes_per_second};
   for (const router::PairSet::Pair& pair : set.pairs()) {
-    (pair.local() ? local_pairs_ : pairs_of_decode_[pair.decode]).push_back(pairs_.size());
-    pairs_.push_back({pair.prefill, pair.decode});
+    candidates_.pairs.push_back(
+        {pair.id, static_cast<uint32_t>(pair.prefill), static_cast<uint32_t>(pair.decode), path});
   }
-  seconds_.resize(specs_.size());
-}
-
-bool SimulatedRouter::IsMeasured(size_t worker) const {
-  const WorkerReport& report = workers_[worker].report;
-  const WorkerRole role = specs_[worker].role;
-  return (role == WorkerRole::kDecode || report.prefill_tokens_per_second > 0) &&
-         (role == WorkerRole::kPrefill || report.step_seconds > 0);
+  candidates_.NoteWorkersOfPairs();
 }
 
 void SimulatedRouter::OnReport(double as_of, size_t index, const WorkerReport& report) {
   Worker& worker = workers_[index];
-  const bool was_measured = IsMeasured(index);
   worker.report = report;
   worker.as_of = as_of;
-  if (!was_measured && IsMeasured(index)) --unmeasured_;
   std::erase_if(worker.sent, [&](const Sent& sent) { return sent.at + kReportLag < as_of; });
   UpdateView(index);
 }
@@ -95,8 +76,7 @@ void SimulatedRouter::UpdateView(size_t index) {
   workers_[index].view = view;
 }
 
-WorkerView SimulatedRouter::ViewOfWorker(double now, size_t index) const {
-  const Worker& worker = workers_[index];
+WorkerView SimulatedRouter::ViewOf(double now, const Worker& worker) {
   WorkerView view = worker.view;
   router::WaitingPrompts waiting;
   waiting.batch = static_cast<double>(worker.report.waiting_batch_tokens);
@@ -114,79 +94,29 @@ WorkerView SimulatedRouter::ViewOfWorker(double now, size_t index) const {
   return view;
 }
 
-PairView SimulatedRouter::ViewOf(double now, size_t pair) const {
-  const auto& [prefill, decode] = pairs_[pair];
-  return {.pair = pair,
-          .local = prefill == decode,
-          .prefill = ViewOfWorker(now, prefill),
-          .decode = ViewOfWorker(now, decode),
-          .path = {.bytes_per_second = options_.path_bytes_per_second}};
-}
-
-std::optional<size_t> SimulatedRouter::ChooseOfAll(double now, const PlacementNeed& need, uint64_t turn) const {
-  std::vector<PairView> views;
-  views.reserve(pairs_.size());
-  for (size_t pair = 0; pair < pairs_.size(); ++pair) views.push_back(ViewOf(now, pair));
-  return router::ChoosePair(options_.rules, views, need, turn);
-}
-
-// All paths are alike, and the cost of a pair rises with its estimate. Each decode worker is therefore best off with
-// the partner that is done soonest. The cost in a pair with an idle decode worker, without objectives, ranks the
-// partners.
-std::optional<size_t> SimulatedRouter::Choose(double now, const PlacementNeed& need, uint64_t turn) {
-  if (!all_measured() || options_.rules.policy == router::PlacementPolicy::kRoundRobin)
-    return ChooseOfAll(now, need, turn);
-  const PlacementNeed without_objectives{
-      .prompt_tokens = need.prompt_tokens, .total_tokens = need.total_tokens, .is_batch = need.is_batch};
-  PairView alone;
-  alone.decode = IdleDecode();
-  alone.path.bytes_per_second = options_.path_bytes_per_second;
-  for (size_t worker = 0; worker < specs_.size(); ++worker) {
-    if (specs_[worker].role != WorkerRole::kPrefill) continue;
-    alone.prefill = ViewOfWorker(now, worker);
-    seconds_[worker] = need.total_tokens <= router::LargestPrompt(alone.prefill)
-                           ? router::CostOf(alone, without_objectives, {})
-                           : std::numeric_limits<double>::infinity();
-  }
-  std::vector<size_t> candidates = local_pairs_;
-  for (const std::vector<size_t>& pairs : pairs_of_decode_) {
-    double least = std::numeric_limits<double>::infinity();
-    for (const size_t pair : pairs) least = std::min(least, seconds_[pairs_[pair].prefill]);
-    for (const size_t pair : pairs) {
-      if (seconds_[pairs_[pair].prefill] <= least) candidates.push_back(pair);
-    }
-  }
-  std::ranges::sort(candidates);
-  std::vector<PairView> views;
-  views.reserve(candidates.size());
-  for (const size_t pair : candidates) views.push_back(ViewOf(now, pair));
-  const std::optional<size_t> chosen = router::ChoosePair(options_.rules, views, need, turn);
-  if (!chosen) return std::nullopt;
-  return candidates[*chosen];
-}
-
 void SimulatedRouter::Send(size_t worker, const Sent& sent) {
   workers_[worker].sent.push_back(sent);
   UpdateView(worker);
 }
 
 PlaceAnswer SimulatedRouter::Place(double now, PlacementNeed need, bool has_begun) {
-  std::optional<size_t> chosen = Choose(now, need, turn_++);
+  for (size_t i = 0; i < workers_.size(); ++i) candidates_.workers[i] = ViewOf(now, workers_[i]);
+  std::optional<size_t> chosen = router::ChoosePair(options_.rules, candidates_, need, turn_++);
   if (!chosen) return {};
   const auto judge = [&] {
     if (has_begun) return router::Verdict::kServe;
-    const PairView view = ViewOf(now, *chosen);
-    return router::Judge(view, need, router::FastestOf({&view, 1})).verdict;
+    return router::Judge(candidates_.View(*chosen), need, router::FastestOf(candidates_)).verdict;
   };
   router::Verdict verdict = judge();
   if (verdict == router::Verdict::kHopeless) {
     need.is_batch = true;
-    chosen = Choose(now, need, turn_++);
+    chosen = router::ChoosePair(options_.rules, candidates_, need, turn_++);
     verdict = judge();
   }
   if (verdict == router::Verdict::kLate) return {.kind = PlaceAnswer::Kind::kLate};
   if (verdict == router::Verdict::kNoRoom) return {.kind = PlaceAnswer::Kind::kNoRoom, .is_batch = need.is_batch};
-  const PairChoice pair = pairs_[*chosen];
+  const router::ReadyPair& ready = candidates_.pairs[*chosen];
+  const PairChoice pair{ready.prefill, ready.decode};
   Sent to_compute{
       .at = now, .tokens = router::TokensToCompute(workers_[pair.prefill].view, need), .is_batch = need.is_batch};
   Sent to_decode = to_compute;

@@ -54,11 +54,7 @@ class SimulatedRouter {
   // A request that `has_begun` to answer is never late.
   PlaceAnswer Place(double now, router::PlacementNeed need, bool has_begun = false);
 
-  // The index in pairs() that ChoosePair chooses of all pairs; for tests.
-  std::optional<size_t> ChooseOfAll(double now, const router::PlacementNeed& need, uint64_t turn) const;
-  // The same, found faster.
-  std::optional<size_t> Choose(double now, const router::PlacementNeed& need, uint64_t turn);
-  std::span<const PairChoice> pairs() const { return pairs_; }
+  size_t pairs() const { return candidates_.pairs.size(); }
 
  private:
   struct Sent {  // work that may not be in a report yet
@@ -76,22 +72,15 @@ class SimulatedRouter {
     router::WorkerView view;  // but for what waits
   };
 
-  router::WorkerView ViewOfWorker(double now, size_t worker) const;
-  router::PairView ViewOf(double now, size_t pair) const;
-  bool all_measured() const { return unmeasured_ == 0; }
+  static router::WorkerView ViewOf(double now, const Worker& worker);
   void UpdateView(size_t worker);
   void Send(size_t worker, const Sent& sent);
-  bool IsMeasured(size_t worker) const;
 
   const Options options_;
   std::vector<WorkerSpec> specs_;
   std::vector<Worker> workers_;
-  std::vector<PairChoice> pairs_;                     // in the order of PairSet
-  std::vector<std::vector<size_t>> pairs_of_decode_;  // pairs of two workers, by decode worker
-  std::vector<size_t> local_pairs_;
-  size_t unmeasured_ = 0;  // workers that have not measured a speed that placement asks for
+  router::Candidates candidates_;  // the workers as they were at the latest placement
   uint64_t turn_ = 0;
-  std::vector<double> seconds_;  // by prefill worker; scratch of Choose
 };
 
 }  // namespace baton::plan

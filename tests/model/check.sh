@@ -21,8 +21,8 @@ explore() {
   cp "$root/tests/model/handoff.pml" .
   spin -a "$@" -P"gcc -E -x c -I$include" handoff.pml >spin.log 2>&1 || true
   [[ -f pan.c ]] || { cat spin.log; exit 1; }
-  gcc -O1 -w -DSAFETY -DCOLLAPSE -DVECTORSZ=2048 -o pan pan.c
-  ./pan -m1000000 -w22 >result 2>&1 || true
+  gcc -O2 -w -DSAFETY -DCOLLAPSE -DVECTORSZ=2048 -o pan pan.c
+  ./pan -m1000000 -w25 >result 2>&1 || true
   cd "$root"
 }
 

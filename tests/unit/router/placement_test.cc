@@ -3,25 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include "placement_fixture.h"
+
 namespace baton::router {
 namespace {
 
-WorkerView Worker() {
-  WorkerView worker;
-  worker.prefill_tokens_per_second = 1000;
-  worker.max_sequences = 8;
-  worker.pages_total = 101;
-  worker.pages_free = 101;
-  worker.page_tokens = 16;
-  worker.max_context_tokens = 4096;
-  return worker;
-}
-
-PairView Pair() { return {0, false, Worker(), Worker(), {}}; }
-
 const PlacementNeed kNeed{100, 200};
 
-TEST(PlacementTest, NothingToChooseFrom) { EXPECT_EQ(ChoosePair({}, {}, kNeed, 0), std::nullopt); }
+TEST(PlacementTest, NothingToChooseFrom) { EXPECT_EQ(ChoosePair({}, Candidates(), kNeed, 0), std::nullopt); }
 
 TEST(PlacementTest, TakesTheShorterQueue) {
   std::vector<PairView> pairs = {Pair(), Pair()};

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -293,6 +294,53 @@ TEST_F(WorkerTableTest, ASlowPathIsAvoided) {
     Hear(2, StatusOf("d2", v1::WORKER_ROLE_DECODE));
     EXPECT_EQ(Place().placement.decode.key.id, "d1");
   }
+}
+
+// The table keeps the candidates of a model between placements: no change of a worker or a pair may be overlooked.
+TEST_F(WorkerTableTest, EachPlacementIsOnAPairThatIsReadyNow) {
+  std::mt19937_64 random(1);
+  std::vector<v1::WorkerStatus> statuses = {
+      StatusOf("p1", v1::WORKER_ROLE_PREFILL), StatusOf("p2", v1::WORKER_ROLE_PREFILL),
+      StatusOf("d1", v1::WORKER_ROLE_DECODE), StatusOf("b1", v1::WORKER_ROLE_BOTH)};
+  for (size_t worker = 0; worker < statuses.size(); ++worker) Hear(worker, statuses[worker]);
+  Advance();
+  table_.OnAssets(now_, "f1", AssetsNamed("f1"));
+  ProbeAll(absl::OkStatus());
+  int placements = 0;
+  for (int round = 0; round < 5000; ++round) {
+    const size_t worker = random() % statuses.size();
+    v1::WorkerStatus& status = statuses[worker];
+    switch (random() % 8) {
+      case 0: table_.OnStreamEnded(now_, worker, absl::OkStatus()); break;
+      case 1:
+        status.set_state(random() % 2 == 0 ? v1::WORKER_STATE_DRAINING : v1::WORKER_STATE_SERVING);
+        Hear(worker, status);
+        break;
+      case 2:
+        status.set_epoch(status.epoch() + 1);
+        Hear(worker, status);
+        break;
+      case 3:
+        status.mutable_model()->set_numerics_id(random() % 2 == 0 ? "n1" : "n2");
+        Hear(worker, status);
+        break;
+      case 4:
+        if (const PlacementResult placed = Place(); placed.kind == PlacementResult::Kind::kPlaced) {
+          table_.OnPairBroken(now_, placed.placement.pair, "broken");
+        }
+        break;
+      case 5: ProbeAll(absl::OkStatus()); break;
+      case 6: Advance(random() % 20 == 0 ? 2 * kPeerTimeout : absl::Milliseconds(100)); break;
+      default: Hear(worker, status);
+    }
+    const PlacementResult placed = Place();
+    ASSERT_EQ(placed.kind == PlacementResult::Kind::kPlaced, table_.ready()) << "round " << round;
+    if (placed.kind != PlacementResult::Kind::kPlaced) continue;
+    ++placements;
+    const Placement& placement = placed.placement;
+    ASSERT_EQ(PairOf(placement.prefill.key.id, placement.decode.key.id).state(), "ready") << "round " << round;
+  }
+  EXPECT_GT(placements, 300);
 }
 
 }  // namespace

@@ -190,6 +190,24 @@ TEST_F(WorkerTableTest, ModelsAreFoundByNameOrAlone) {
   EXPECT_EQ(models.models(1).name(), "second");
 }
 
+TEST_F(WorkerTableTest, AFoundModelFollowsEachChangeOfItsWorkers) {
+  BringUpPair();
+  ASSERT_OK_AND_ASSIGN(const ServedModel before, table_.FindModel("m"));
+  v1::WorkerStatus smaller = StatusOf("d1", v1::WORKER_ROLE_DECODE);
+  smaller.mutable_capacity()->set_pages_total(11);
+  Hear(1, smaller);
+  const uint32_t page_tokens = smaller.capacity().page_tokens();
+  ASSERT_LT(10 * page_tokens, before.limits.max_sequence_tokens);
+  ASSERT_OK_AND_ASSIGN(const ServedModel after, table_.FindModel("m"));
+  EXPECT_EQ(after.limits.max_sequence_tokens, 10 * page_tokens);
+  table_.OnAssets(now_, "f1", AssetsNamed("f1"));
+  ASSERT_OK_AND_ASSIGN(const ServedModel reloaded, table_.FindModel("m"));
+  EXPECT_NE(reloaded.assets, after.assets);
+  now_ += 2 * kPeerTimeout;
+  Advance();
+  EXPECT_TRUE(Fails(table_.FindModel("m"), absl::StatusCode::kUnavailable, "no live pair"));
+}
+
 TEST_F(WorkerTableTest, AModelWhoseWorkersAreAllLostIsUnavailableNotUnknown) {
   BringUpPair();
   v1::WorkerStatus other = StatusOf("d9", v1::WORKER_ROLE_BOTH);
