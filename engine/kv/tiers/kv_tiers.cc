@@ -66,12 +66,12 @@ KvTiers::KvTiers(PagePool* pool, std::vector<Tier> tiers, Mapping store_buffer, 
     Log(LogLevel::kInfo, "kv_tier.ready",
         {{"tier", Name(tier.kind)}, {"pages", names.size()}, {"slots", tier.pages->counts().slots}});
   }
-  pool_.QueueIdle([this] {
+  pool_.QueueIdle([store = store_] {
     {
-      const MutexLock lock(mutex_);
-      idle_pages_ = true;
+      const MutexLock lock(store->mutex);
+      store->idle_pages = true;
     }
-    work_.NotifyAll();
+    store->changed.NotifyAll();
   });
   store_thread_ = std::thread([this] {
     pthread_setname_np(pthread_self(), "kv-store");
@@ -89,9 +89,13 @@ KvTiers::~KvTiers() {
     stopping_ = true;
   }
   work_.NotifyAll();
+  {
+    const MutexLock lock(store_->mutex);
+    store_->stopping = true;
+  }
+  store_->changed.NotifyAll();
   store_thread_.join();
   load_thread_.join();
-  pool_.QueueIdle(nullptr);
 }
 
 // ---------------------------------------------------------------------------------------------------- storing
@@ -99,23 +103,25 @@ KvTiers::~KvTiers() {
 void KvTiers::StoreLoop() {
   for (;;) {
     {
-      const MutexLock lock(mutex_);
-      while (!idle_pages_ && !stopping_) work_.WaitUntil(mutex_, SteadyTime::Now() + absl::Seconds(60));
-      if (stopping_) return;
-      idle_pages_ = false;
-      storing_ = true;
+      const MutexLock lock(store_->mutex);
+      while (!store_->idle_pages && !store_->stopping) {
+        store_->changed.WaitUntil(store_->mutex, SteadyTime::Now() + absl::Seconds(60));
+      }
+      if (store_->stopping) return;
+      store_->idle_pages = false;
+      store_->storing = true;
     }
     for (std::optional<IdlePage> page = pool_.NextIdle(); page.has_value(); page = pool_.NextIdle()) {
       StoreNext(*page);
-      const MutexLock lock(mutex_);
-      if (stopping_) return;
+      const MutexLock lock(store_->mutex);
+      if (store_->stopping) return;
     }
     LogErrors();
     {
-      const MutexLock lock(mutex_);
-      storing_ = false;
+      const MutexLock lock(store_->mutex);
+      store_->storing = false;
     }
-    stored_.NotifyAll();
+    store_->changed.NotifyAll();
   }
 }
 
@@ -126,8 +132,8 @@ void KvTiers::StoreNext(const IdlePage& page) {
   const KvLayout& layout = pool_.layout();
   for (int slot = 0; slot < layout.slots(); ++slot) {
     if (pool_.CopyBlock(page, slot, store_buffer_.data() + slot * layout.block_stride())) continue;
-    const MutexLock lock(mutex_);
-    ++cut_off_;
+    const MutexLock lock(store_->mutex);
+    ++store_->cut_off;
     return;
   }
   const std::span<const std::byte> content(store_buffer_.data(), store_buffer_.bytes());
@@ -142,9 +148,10 @@ void KvTiers::StoreNext(const IdlePage& page) {
 }
 
 bool KvTiers::WaitStored(SteadyTime deadline) {
-  const MutexLock lock(mutex_);
-  while (idle_pages_ || storing_) {
-    if (!stored_.WaitUntil(mutex_, deadline) && (idle_pages_ || storing_)) return false;
+  const MutexLock lock(store_->mutex);
+  while (store_->idle_pages || store_->storing) {
+    const bool in_time = store_->changed.WaitUntil(store_->mutex, deadline);
+    if (!in_time && (store_->idle_pages || store_->storing)) return false;
   }
   return true;
 }
@@ -263,8 +270,8 @@ KvTiersCounts KvTiers::counts() const {
   KvTiersCounts counts;
   for (const Tier& tier : tiers_) counts.tiers.emplace_back(tier.kind, tier.pages->counts());
   counts.lost = pool_.evicted_from_queue();
-  const MutexLock lock(mutex_);
-  counts.lost += cut_off_;
+  const MutexLock lock(store_->mutex);
+  counts.lost += store_->cut_off;
   return counts;
 }
 

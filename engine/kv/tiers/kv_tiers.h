@@ -76,6 +76,15 @@ class KvTiers final : public TierLoader {
     SteadyTime since;
     double seconds = 0;  // estimate
   };
+  // Outlives the tiers as long as the pool's hook does.
+  struct StoreState {
+    Mutex mutex;
+    CondVar changed;
+    bool idle_pages ABSL_GUARDED_BY(mutex) = true;  // the pool's queue may hold pages
+    bool storing ABSL_GUARDED_BY(mutex) = false;
+    bool stopping ABSL_GUARDED_BY(mutex) = false;
+    uint64_t cut_off ABSL_GUARDED_BY(mutex) = 0;  // pages evicted during their copy
+  };
   KvTiers(PagePool* pool, std::vector<Tier> tiers, Mapping store_buffer, Mapping load_buffer);
 
   void StoreLoop();
@@ -95,13 +104,10 @@ class KvTiers final : public TierLoader {
   Mutex report_mutex_;          // one report at a time, so that the last report is true
   SteadyTime next_log_ ABSL_GUARDED_BY(report_mutex_) = SteadyTime::InfinitePast();
 
+  const std::shared_ptr<StoreState> store_ = std::make_shared<StoreState>();
   mutable Mutex mutex_;
   CondVar work_;
-  CondVar stored_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  bool idle_pages_ ABSL_GUARDED_BY(mutex_) = true;  // the pool's queue may hold pages
-  bool storing_ ABSL_GUARDED_BY(mutex_) = false;
-  uint64_t cut_off_ ABSL_GUARDED_BY(mutex_) = 0;  // pages evicted during their copy
   std::deque<Order> orders_ ABSL_GUARDED_BY(mutex_);
   double running_seconds_ ABSL_GUARDED_BY(mutex_) = 0;  // estimate of the load that runs
   TierSpeed speed_ ABSL_GUARDED_BY(mutex_);
