@@ -252,13 +252,13 @@ std::vector<RestoredPage> FileStorage::Restore() {
     std::copy_n(entry.name, page.record.name.size(), page.record.name.begin());
     std::copy_n(entry.checksum, page.record.checksum.size(), page.record.checksum.begin());
     if (entry.has_parent != 0) std::copy_n(entry.parent, sizeof(entry.parent), page.record.parent.emplace().begin());
-    found.emplace_back(entry.number, std::move(page));
+    found.emplace_back(entry.number, page);
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   if (!found.empty()) writes_ = found.back().first;
   std::vector<RestoredPage> pages;
   pages.reserve(found.size());
-  for (auto& [number, page] : found) pages.push_back(std::move(page));
+  for (const auto& [number, page] : found) pages.push_back(page);
   return pages;
 }
 
