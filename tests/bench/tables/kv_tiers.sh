@@ -7,10 +7,11 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 runs=1
 options "Sends the first requests of a trace to one worker of --role both whose pool has a tenth of the trace's working set:
-without tiers, with a memory tier, with a file tier, and again after a restart on that file. One table is of a worker that
-computes nothing (--device replay), one of the 110M shape on one thread. BATON_TIER_FOLDER is the folder of the file
-(default: a folder for temporary files); a tmpfs would not measure a disk. REQUESTS_REPLAY and REQUESTS_110M change the
-numbers of requests. The trace is
+without tiers, with a memory tier, with a file tier, and again after a restart on that file. That worker computes nothing
+(--device replay). A second table has the time to the first token of prompts that a model of the 110M shape computes or
+loads on one thread, one prompt at a time. BATON_TIER_FOLDER is the folder of the file
+(default: a folder for temporary files); a tmpfs would not measure a disk. REQUESTS changes the
+number of the trace's requests. The trace is
 BATON_SHARED/traces/mooncake_conversation.jsonl; docs/testing.md describes BATON_SHARED." "$@"
 need bin/baton bin/baton-router bin/baton-decode
 trace=${BATON_SHARED:-}/traces/mooncake_conversation.jsonl
@@ -77,7 +78,7 @@ END
 }
 
 # The demo model's KV has 3072 bytes a token.
-table replay "${REQUESTS_REPLAY:-1000}" 3 $((3072 * page_tokens)) \
+table replay "${REQUESTS:-1000}" 3 $((3072 * page_tokens)) \
   --model "$root/models/demo-chat" --device replay --replay-step 5ms --replay-prefill-speed 3000
 
 model=$build/tables/110m-q8_0.gguf
@@ -85,6 +86,46 @@ if [[ ! -e $model ]]; then
   mkdir -p "$build/tables"
   "$build/bin/baton" models make --preset 110m --dtype q8_0 --out "$model" >&2
 fi
-kv_token_bytes=$("$build/bin/baton" models inspect "$model" --json |
-  python3 -c 'import json, sys; print(json.load(sys.stdin)["kv_bytes_per_token"]["bf16"])')
-table 110M "${REQUESTS_110M:-300}" 1 $((kv_token_bytes * page_tokens)) --model "$model" --threads 1
+
+# alone KEY: sends 20 prompts, one at a time and always the same, to the worker that runs, and notes the results of KEY.
+alone() {
+  "$build/bin/baton" bench serve --target "$target" --concurrency 1 --requests 20 --prompt-tokens 896 \
+    --output-tokens 1 --seed 1 --reuse-cache --json >"$work/out"
+  [[ -n $1 ]] || return 0
+  sample_json "$1 cached" "100 * r['cached_prompt_tokens'] / r['all_prompt_tokens']" <"$work/out"
+  for value in p50 p95; do sample_json "$1 $value" "1e3 * r['ttft_seconds']['$value']" <"$work/out"; done
+}
+
+# Pages of 16 tokens: 56 of a prompt, 1120 of all prompts. A pool of 96 pages has evicted a prompt when it comes again.
+real() {
+  worker both 1 --model "$model" --threads 1 "$@"
+  router
+}
+for ((run = 0; run < runs; ++run)); do
+  rm -f "$file"
+  real --pages 96 --kv-tier-file "$file" --kv-tier-file-size 1GiB
+  alone computed
+  alone file
+  stop_all
+  real --pages 96 --kv-tier-file "$file" --kv-tier-file-size 1GiB
+  alone restarted
+  stop_all
+  real --pages 96 --kv-tier-memory 1GiB
+  alone ""
+  alone memory
+  stop_all
+  real --pages 1300
+  alone ""
+  alone pool
+  stop_all
+done
+header "a prompt of 896 tokens, 33 MB of KV" "prompt tokens cached, %" "TTFT, ms, p50" p95
+while IFS='|' read -r key words; do
+  row "$words" "$(cell %.1f "$key cached")" "$(cell %.0f "$key p50")" "$(cell %.0f "$key p95")"
+done <<'END'
+computed|computed
+file|loaded from a file
+restarted|loaded from a file after a restart
+memory|loaded from memory
+pool|in the pool
+END
