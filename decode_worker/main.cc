@@ -4,8 +4,8 @@
 #include <string>
 
 #include "common/options.h"
+#include "decode_worker/worker_process.h"
 #include "worker/options.h"
-#include "worker_process/worker_process.h"
 
 int main(int argc, char** argv) {
   baton::WorkerOptions options;

@@ -2,8 +2,8 @@
 // baton-prefill: computes prompts and hands their KV over to decode workers, until it is asked to take another role.
 
 #include "common/options.h"
+#include "decode_worker/worker_process.h"
 #include "worker/options.h"
-#include "worker_process/worker_process.h"
 
 int main(int argc, char** argv) {
   baton::WorkerOptions options;

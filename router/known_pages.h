@@ -28,7 +28,8 @@ class KnownPages {
   Slot Add();
   void Remove(Slot worker);
 
-  // Applies a worker's changes. Keeps at most `most` names: the number of the worker's pages.
+  // Applies a worker's changes. Keeps at most `most` names: the number of the worker's pages, in its pool and in
+  // its tiers.
   void Apply(Slot worker, const v1::PageNews& news, size_t most);
   void Clear(Slot worker);
 

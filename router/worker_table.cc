@@ -242,7 +242,8 @@ void WorkerTable::AdvanceWorkers(SteadyTime now) {
 void WorkerTable::OnPages(const WatchPages& watch, const v1::PageNews& news) {
   Worker* const worker = Find(watch.worker);
   if (worker == nullptr || watch.watch != worker->pages_watch) return;
-  pages_.Apply(worker->pages, news, worker->status.capacity().pages_total());
+  const v1::WorkerCapacity& capacity = worker->status.capacity();
+  pages_.Apply(worker->pages, news, size_t{capacity.pages_total()} + capacity.tier_pages());
 }
 
 void WorkerTable::OnPagesEnded(SteadyTime now, const WatchPages& watch, const absl::Status& status) {

@@ -36,6 +36,7 @@ void Compute::Start(HandoffSender* sender, HandoffReceiver* receiver) {
                        .ledger = &ledger_,
                        .sender = sender,
                        .receiver = receiver,
+                       .tiers = parts_.tiers,
                        .metrics = parts_.metrics,
                        .load = parts_.load,
                        .post = [this](std::function<void()> command) { thread_.Post(std::move(command)); }},

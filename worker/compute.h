@@ -28,6 +28,7 @@ class Compute {
   struct Parts {  // all outlive the object
     Model* model = nullptr;
     PagePool* pool = nullptr;
+    TierLoader* tiers = nullptr;  // null without tiers
     WorkerMetrics* metrics = nullptr;
     WorkerLoadBoard* load = nullptr;
   };

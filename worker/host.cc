@@ -126,6 +126,7 @@ absl::StatusOr<std::unique_ptr<WorkerHost>> WorkerHost::Create(const WorkerOptio
   const Stopwatch watch;
   BATON_ASSIGN_OR_RETURN(host->model_, LoadModel(options));
   BATON_RETURN_IF_ERROR(host->CreatePool(with_transport));
+  BATON_RETURN_IF_ERROR(host->CreateTiers());
   Log(LogLevel::kInfo, "worker.loaded",
       {{"model", options.model_name},
        {"architecture", host->model_->config().architecture_name},
@@ -163,6 +164,32 @@ absl::Status WorkerHost::CreatePool(bool with_transport) {
   if (options_.prefault == "off") return absl::OkStatus();
   BATON_RETURN_IF_ERROR(pool_->Prefault(options_.threads));
   return WarmUp();
+}
+
+absl::Status WorkerHost::CreateTiers() {
+  const uint64_t memory = options_.kv_tier_memory.bytes;
+  if (memory == 0 && options_.kv_tier_file.empty()) return absl::OkStatus();
+  if (memory > 0) BATON_RETURN_IF_ERROR(CheckKvMemory("kv-tier-memory", memory));
+  BATON_ASSIGN_OR_RETURN(tiers_, OfOption(options_.kv_tier_file.empty() ? "kv-tier-memory" : "kv-tier-file",
+                                          KvTiers::Create({.memory_bytes = memory,
+                                                           .file = options_.kv_tier_file,
+                                                           .file_bytes = options_.kv_tier_file_size.bytes,
+                                                           .numerics_id = model_->numerics_id()},
+                                                          pool_.get())));
+  return absl::OkStatus();
+}
+
+void WorkerHost::StopIo() {
+  if (tiers_ != nullptr && !tiers_->WaitStored(SteadyTime::Now() + kReleaseTimeout)) {
+    Log(LogLevel::kInfo, "kv_tier.not_all_stored", {{"waited", kReleaseTimeout}});
+  }
+  tiers_.reset();
+  transport_.reset();
+}
+
+void WorkerHost::SetPageMetrics() const {
+  metrics_->SetPages(pool_->counts());
+  if (tiers_ != nullptr) metrics_->SetTiers(tiers_->counts(), pool_->layout().page_bytes());
 }
 
 // Runs the largest possible step for at most kWarmUp, so that the step's buffers exist and code, threads and CPU clocks
@@ -219,6 +246,7 @@ v1::WorkerStatus WorkerHost::Snapshot() const {
   const uint32_t groups = pool_->layout().groups();
   capacity.set_pages_total(pool_->pages_total() / groups);
   capacity.set_page_tokens(pool_->layout().page_tokens());
+  if (tiers_ != nullptr) capacity.set_tier_pages(tiers_->slots() / groups);
   capacity.set_max_sequences(options_.schedule.max_sequences);
   capacity.set_max_queue(options_.max_queue);
   capacity.set_token_budget(options_.schedule.token_budget);
@@ -304,7 +332,7 @@ absl::Status WorkerHost::Serve(ShutdownSignal& signal, const Work& work) {
        {"handoff", transport_ == nullptr ? std::string() : transport_->address()}});
 
   while (!signal.Wait(kSignalPoll)) {
-    metrics_->SetPages(pool_->counts());
+    SetPageMetrics();
     metrics_->SetQuarantine(pool_->quarantined_since(), SteadyTime::Now());
     if (role_.Advance()) control.Announce();
   }

@@ -18,6 +18,7 @@
 #include "common/metrics.h"
 #include "common/shutdown.h"
 #include "engine/kv/page_pool.h"
+#include "engine/kv/tiers/kv_tiers.h"
 #include "engine/model/model.h"
 #include "kvtransfer/endpoints/endpoints.h"
 #include "kvtransfer/transport.h"
@@ -45,7 +46,8 @@ class WorkerHost {
   WorkerLoadBoard* load() { return &load_; }
   AttemptGate* gate() { return &gate_; }
   Compute::Parts compute_parts() {
-    return {.model = model_.get(), .pool = pool_.get(), .metrics = metrics_.get(), .load = &load_};
+    return {
+        .model = model_.get(), .pool = pool_.get(), .tiers = tiers_.get(), .metrics = metrics_.get(), .load = &load_};
   }
   HandoffIdentity identity() const { return {options_.worker_id, epoch_, model_->numerics_id()}; }
   // Returns the limits of attempts on the routes of `role`.
@@ -65,12 +67,14 @@ class WorkerHost {
   // attempts finish within drain_timeout or until a second signal. Returns OK also if running attempts were ended.
   absl::Status Serve(ShutdownSignal& signal, const Work& work);
 
-  // Ends the transport: no event follows.
-  void StopTransport() { transport_.reset(); }
+  // Ends the transport and the tiers: no event follows. Cached pages go to the tiers first, for a while.
+  void StopIo();
 
  private:
   WorkerHost(const WorkerOptions& options, v1::WorkerRole role, bool with_transport);
   absl::Status CreatePool(bool with_transport);
+  absl::Status CreateTiers();
+  void SetPageMetrics() const;
   absl::Status WarmUp();
   v1::WorkerStatus Snapshot() const;
   // Returns whether all attempts have ended.
@@ -84,6 +88,7 @@ class WorkerHost {
   std::unique_ptr<MetricsServer> metrics_server_;
   std::unique_ptr<WorkerMetrics> metrics_;
   std::unique_ptr<PagePool> pool_;
+  std::unique_ptr<KvTiers> tiers_;  // null without tiers
   std::unique_ptr<Transport> transport_;
   WorkerLoadBoard load_;
   AttemptGate gate_;

@@ -6,6 +6,7 @@
 #include <prometheus/histogram.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "common/metrics_buckets.h"
 
@@ -72,8 +73,9 @@ class WorkerMetrics::Builder {
 };
 
 struct WorkerMetrics::Series {
-  explicit Series(const Builder& make)
+  Series(const Builder& make, TierMetrics of_tiers)
       : labels(make),
+        tiers(std::move(of_tiers)),
         prefill_queue(make.Queue("prefill")),
         decode_queue(make.Queue("decode")),
         prefill(make.Observed("baton_worker_prefill_seconds", "First step of a prompt to its first token",
@@ -122,6 +124,7 @@ struct WorkerMetrics::Series {
   }
 
   const Builder labels;
+  TierMetrics tiers;
   prometheus::Histogram& prefill_queue;
   prometheus::Histogram& decode_queue;
   prometheus::Histogram& prefill;
@@ -159,11 +162,13 @@ WorkerMetrics::~WorkerMetrics() = default;
 void WorkerMetrics::SetRole(const std::string& role) {
   MutexLock lock(mutex_);
   std::unique_ptr<Series>& next = by_role_[role];
-  if (next == nullptr) next = std::make_unique<Series>(Builder(registry_, model_, role));
+  if (next == nullptr)
+    next = std::make_unique<Series>(Builder(registry_, model_, role), TierMetrics(registry_, model_, role));
   Series* const former = current_.exchange(next.get());
   if (former == nullptr || former == next.get()) return;
   next->max_running.Set(former->max_running.Value());
   next->max_waiting.Set(former->max_waiting.Value());
+  next->tiers.Continue(former->tiers);
   for (prometheus::Gauge* level : former->Levels()) level->Set(0);
 }
 
@@ -229,6 +234,19 @@ void WorkerMetrics::SetPages(const PageCounts& counts) {
 
 void WorkerMetrics::SetQuarantine(std::optional<SteadyTime> since, SteadyTime now) {
   series().quarantine_oldest.Set(since.has_value() ? absl::ToDoubleSeconds(now - *since) : 0);
+}
+
+void WorkerMetrics::TiersAsked(const Attempt& attempt, size_t asked, std::span<const TierKind> found, int to_load) {
+  if (!attempt.is_probe) series().tiers.Asked(asked, found, to_load);
+}
+
+void WorkerMetrics::TiersLoaded(const Attempt& attempt, absl::Duration duration) {
+  if (!attempt.is_probe) series().tiers.Loaded(duration);
+}
+
+void WorkerMetrics::SetTiers(const KvTiersCounts& counts, size_t page_bytes) {
+  MutexLock lock(mutex_);
+  series().tiers.Set(counts, page_bytes);
 }
 
 }  // namespace baton

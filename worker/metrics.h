@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@
 #include "kvtransfer/endpoints/endpoints.h"
 #include "worker/attempt.h"
 #include "worker/step.h"
+#include "worker/tier_metrics.h"
 
 namespace baton {
 
@@ -55,6 +57,10 @@ class WorkerMetrics {
   void SetLimits(uint32_t running, uint32_t waiting);
   void SetSequences(uint32_t running, uint32_t waiting);
   void SetPages(const PageCounts& counts);
+  // Of prompts that ask the tiers.
+  void TiersAsked(const Attempt& attempt, size_t asked, std::span<const TierKind> found, int to_load);
+  void TiersLoaded(const Attempt& attempt, absl::Duration duration);
+  void SetTiers(const KvTiersCounts& counts, size_t page_bytes);
   // `since` of PagePool::quarantined_since.
   void SetQuarantine(std::optional<SteadyTime> since, SteadyTime now);
 

@@ -65,6 +65,21 @@ absl::Status CheckCpus(const std::vector<int>& cpus, int threads) {
   return absl::OkStatus();
 }
 
+// Only prompts that are computed here take pages from tiers.
+absl::Status CheckTiers(const WorkerOptions& options, std::string_view role) {
+  if (options.kv_tier_memory.bytes == 0 && options.kv_tier_file.empty()) return absl::OkStatus();
+  const std::string option = options.kv_tier_file.empty() ? "kv-tier-memory" : "kv-tier-file";
+  if (role == "decode") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        option, " is set and role is decode, expected a worker that computes prompts: baton-prefill or role both"));
+  }
+  if (options.prefix_cache == "off") {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, " is set and prefix-cache is off, expected on: tiers keep cached pages"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::string> ReadSecret(const std::string& file) {
   std::string secret;
   if (!file.empty()) {
@@ -127,6 +142,15 @@ void WorkerOptions::AddTo(OptionSet& set, const char* handoff_listen_help) {
                 "take all memory at the start; off: take memory on first use, which slows the first requests");
   set.AddChoice("prefix-cache", &prefix_cache, {"on", "off"},
                 "keep the pages of finished requests while there is room, for requests with the same prefix");
+  set.Add(
+      "kv-tier-memory", &kv_tier_memory,
+      "memory for copies of cached KV pages, from which evicted pages come back; 0: none. Of use beside a pool that "
+      "is not in this memory itself, or in front of a file");
+  set.Add(
+      "kv-tier-file", &kv_tier_file,
+      "local file for copies of cached KV pages, from which evicted pages come back, also after a restart; one file "
+      "for each worker (default: none)");
+  set.Add("kv-tier-file-size", &kv_tier_file_size, "size of kv-tier-file, taken at the start");
   set.Add("token-budget", &schedule.token_budget, "tokens computed in one step", 1, 1 << 20);
   set.Add("chunk-tokens", &schedule.chunk_tokens, "tokens of one prompt in one step; 0: the token budget", 0, 1 << 20);
   set.Add("max-sequences", &schedule.max_sequences, "sequences in progress at once", 1, 1 << 16);
@@ -186,6 +210,7 @@ absl::Status WorkerOptions::Finalize(std::string_view role, bool needs_secret) {
     const std::filesystem::path path = std::filesystem::weakly_canonical(model);
     model_name = (path.extension() == ".gguf" ? path.stem() : path.filename()).string();
   }
+  BATON_RETURN_IF_ERROR(CheckTiers(*this, role));
   if (!replay_profile.empty() && device != "replay") {
     return absl::InvalidArgumentError(absl::StrCat("replay-profile is set and device is ", device,
                                                    ", expected the device replay, which alone reads the file"));

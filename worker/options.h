@@ -43,6 +43,9 @@ struct WorkerOptions {
 
   std::string prefault = "on";
   std::string prefix_cache = "on";
+  ByteSize kv_tier_memory{0};  // 0: no memory tier
+  std::string kv_tier_file;    // empty: no file tier
+  ByteSize kv_tier_file_size{16ull << 30};
 
   ScheduleLimits schedule{.chunk_tokens = 0};  // 0: the token budget
   std::string batching = "continuous";

@@ -62,6 +62,12 @@ void Sequence::TakePages(SharedPages shared) {
   kv_tokens_ = cached_tokens_ = pool_.layout().tokens_in(shared.cached);
 }
 
+void Sequence::TakeLoaded(int pages) {
+  kv_tokens_ += pool_.layout().tokens_in(pages);
+  cached_tokens_ = kv_tokens_;
+  Publish(/*replace=*/true);
+}
+
 int Sequence::missing_pages() const {
   return std::max(0, pool_.layout().pages_for(static_cast<int>(tokens_.size())) - static_cast<int>(pages_.size()));
 }

@@ -55,6 +55,8 @@ class Sequence {
   std::span<const PageHash> sharable_names();
   // Takes the pages that a sequence starts with. The first `cached` pages hold their tokens' KV.
   void TakePages(SharedPages pages);
+  // The next `pages` pages hold their tokens' KV: a tier had them. Publishes these pages.
+  void TakeLoaded(int pages);
   // Pages that the tokens need beyond those that the sequence has.
   int missing_pages() const;
   // Replaces the sequence's own pages by pages published meanwhile. Call only before the first step and while nobody

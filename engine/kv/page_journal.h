@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the latest changes to the names of a pool's published pages. Routers follow a worker's names to place requests
-// where the prefix of their prompt is cached.
+// Keeps the latest changes to the names of a pool's published pages and of the pages in tiers. Routers follow a
+// worker's names to place requests where the prefix of their prompt is cached.
 //
-// Keeps `max_changes` changes, the number of the pool's pages. A follower that is further behind gets the full list of
-// names, which is not longer.
+// Keeps `max_changes` changes, the number of the pool's and the tiers' pages. A follower that is further behind gets
+// the full list of names, which is not longer.
 //
 // Not thread-safe: PagePool guards it.
 #pragma once
@@ -28,6 +28,8 @@ class PageJournal {
  public:
   explicit PageJournal(size_t max_changes) : max_changes_(max_changes) {}
 
+  void set_max_changes(size_t max_changes) { max_changes_ = max_changes; }
+
   void Add(const PageHash& name) { Append({name, true}); }
   void Remove(const PageHash& name) { Append({name, false}); }
 
@@ -43,7 +45,7 @@ class PageJournal {
   };
   void Append(const Change& change);
 
-  const size_t max_changes_;
+  size_t max_changes_;
   std::deque<Change> changes_;  // the latest changes; version_ counts all changes up to the last
   uint64_t version_ = 1;
 };

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cassert>
 #include <cerrno>
+#include <cstring>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -146,7 +147,11 @@ absl::StatusOr<SharedPages> PagePool::AllocateShared(std::span<const PageHash> n
 
 // Starts where the last search ended. Takes a run of adjacent pages if there is one, else the next free pages.
 void PagePool::TakeFree(uint32_t count, std::vector<PageRef>& pages) {
-  for (; free_ < count; ++free_) state_[ToIndex(*index_.Evict())] = kFree;
+  for (; free_ < count; ++free_) {
+    const PageId evicted = *index_.Evict();
+    state_[ToIndex(evicted)] = kFree;
+    if (idle_.has_value() && idle_->Remove(evicted)) ++evicted_from_queue_;
+  }
   uint32_t page = FindFreeRun(count);
   for (uint32_t taken = 0; taken < count; page = page + 1 == pages_total_ ? 0 : page + 1) {
     if (state_[page] != kFree) continue;
@@ -244,6 +249,46 @@ PageNews PagePool::NewsSince(uint64_t version) const {
   return index_.NewsSince(version);
 }
 
+void PagePool::QueueIdle(std::function<void()> on_idle) {
+  on_idle_ = std::move(on_idle);
+  const MutexLock lock(mutex_);
+  if (!idle_.has_value()) idle_.emplace(pages_total_);
+}
+
+std::optional<IdlePage> PagePool::NextIdle() {
+  const MutexLock lock(mutex_);
+  if (!idle_.has_value()) return std::nullopt;
+  const std::optional<PageId> page = idle_->Pop();
+  if (!page.has_value()) return std::nullopt;
+  return IdlePage{.page = *page, .name = index_.NameOf(*page), .parent = index_.ParentNameOf(*page)};
+}
+
+bool PagePool::CopyBlock(const IdlePage& page, int slot, std::byte* to) const {
+  const MutexLock lock(mutex_);
+  if (index_.Find(page.name) != page.page) return false;
+  std::memcpy(to, BlockAt(page.page, slot), layout_.block_stride());
+  return true;
+}
+
+void PagePool::WriteBlock(const PageRef& page, int slot, const std::byte* from) {
+  std::memcpy(BlockAt(page.id(), slot), from, layout_.block_stride());
+}
+
+uint64_t PagePool::evicted_from_queue() const {
+  const MutexLock lock(mutex_);
+  return evicted_from_queue_;
+}
+
+void PagePool::SetInTier(const PageHash& name, bool in_tier) {
+  const MutexLock lock(mutex_);
+  index_.SetInTier(name, in_tier);
+}
+
+void PagePool::ReserveForTiers(size_t pages) {
+  const MutexLock lock(mutex_);
+  index_.ReserveForTiers(pages);
+}
+
 bool PagePool::ReturnLocked(PageId page) {
   uint8_t& state = state_[ToIndex(page)];
   assert(holders_[ToIndex(page)] > 0);
@@ -252,6 +297,7 @@ bool PagePool::ReturnLocked(PageId page) {
   if (index_.Contains(page)) {
     state = kCached;
     index_.SetIdle(page);
+    if (idle_.has_value()) idle_->Add(page);
   } else {
     state = kFree;
     ++free_;
@@ -265,6 +311,7 @@ void PagePool::Return(PageId page) {
     if (!ReturnLocked(page)) return;
   }
   if (on_free_) on_free_();
+  if (on_idle_) on_idle_();
 }
 
 void PagePool::Release(std::vector<PageRef> pages) {
@@ -277,6 +324,7 @@ void PagePool::Release(std::vector<PageRef> pages) {
     }
   }
   if (available && on_free_) on_free_();
+  if (available && on_idle_) on_idle_();
 }
 
 void PagePool::Quarantine(PageId page, bool quarantined, SteadyTime now) {

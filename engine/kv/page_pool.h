@@ -26,6 +26,7 @@
 #include "absl/status/statusor.h"
 #include "common/mutex.h"
 #include "common/steady_time.h"
+#include "engine/kv/idle_queue.h"
 #include "engine/kv/layout.h"
 #include "engine/kv/page_hash.h"
 #include "engine/kv/prefix_index.h"
@@ -80,6 +81,13 @@ struct SharedPages {
   int cached = 0;  // the first `cached` pages were published before and hold their content
 };
 
+// A cached page by its id and content. Nobody holds the page for its sake.
+struct IdlePage {
+  PageId page{};
+  PageHash name = {};
+  std::optional<PageHash> parent;  // name of the published page before it
+};
+
 class PagePool {
  public:
   // RESOURCE_EXHAUSTED names the bytes if memory is short. Without `allocator`, takes anonymous memory of this process.
@@ -125,6 +133,24 @@ class PagePool {
   // Returns the names published and evicted since `version` of an earlier answer; for 0, all names.
   PageNews NewsSince(uint64_t version) const;
 
+  // For tiers (engine/kv/tiers), which copy cached pages. The copies take no PageRef, so that a copy delays no
+  // allocation and no eviction. From the call on, the pool queues each page that becomes cached. `on_idle` runs as
+  // on_free does.
+  void QueueIdle(std::function<void()> on_idle);
+  // Takes the page out of the queue that is idle longest.
+  std::optional<IdlePage> NextIdle();
+  // Copies one block of the page: layout().block_stride() bytes. Holds the pool's lock, under which alone a page is
+  // evicted: no copy reads a page that is reused (invariant I1). Returns false once the page is evicted.
+  bool CopyBlock(const IdlePage& page, int slot, std::byte* to) const;
+  // Pages evicted while they were in the queue.
+  uint64_t evicted_from_queue() const;
+  // Writes one block of a held, unpublished page.
+  void WriteBlock(const PageRef& page, int slot, const std::byte* from);
+  // Notes that a tier has the page `name`, or that no tier has it: NewsSince lists such pages, too. The tiers have at
+  // most `pages` pages.
+  void SetInTier(const PageHash& name, bool in_tier);
+  void ReserveForTiers(size_t pages);
+
   // `on_free` runs after pages became free or cached, on the thread that returned them, without the pool's lock. Set it
   // once, before the pool is shared.
   void set_on_free(std::function<void()> on_free) { on_free_ = std::move(on_free); }
@@ -139,6 +165,9 @@ class PagePool {
   PageRef HoldPublished(PageId page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeFree(uint32_t count, std::vector<PageRef>& pages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Quarantine(PageId page, bool quarantined, SteadyTime now);
+  std::byte* BlockAt(PageId page, int slot) const {
+    return data() + (size_t(slot) * pages_total_ + ToIndex(page)) * layout_.block_stride();
+  }
   // Returns the first of `count` >= 1 adjacent free pages. Without such a run, returns where to start collecting pages.
   uint32_t FindFreeRun(uint32_t count) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -146,12 +175,15 @@ class PagePool {
   const uint32_t pages_total_;
   const PoolMemory memory_;
   std::function<void()> on_free_;
+  std::function<void()> on_idle_;
   mutable Mutex mutex_;
   std::vector<uint8_t> state_ ABSL_GUARDED_BY(mutex_);     // one State (page_pool.cc) per page
   std::vector<uint32_t> holders_ ABSL_GUARDED_BY(mutex_);  // number of PageRefs, by page
   PrefixIndex index_ ABSL_GUARDED_BY(mutex_);              // published pages
   uint32_t free_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<PageId, SteadyTime> quarantined_ ABSL_GUARDED_BY(mutex_);  // since when
+  std::optional<IdleQueue> idle_ ABSL_GUARDED_BY(mutex_);                        // only with tiers
+  uint64_t evicted_from_queue_ ABSL_GUARDED_BY(mutex_) = 0;
   uint32_t next_ ABSL_GUARDED_BY(mutex_) = 0;  // next search for free pages starts here
 };
 

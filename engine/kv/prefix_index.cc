@@ -22,6 +22,11 @@ std::vector<PageId> PrefixIndex::FindRun(std::span<const PageHash> names) const 
   return run;
 }
 
+std::optional<PageHash> PrefixIndex::ParentNameOf(PageId page) const {
+  const std::optional<PageId> parent = entries_[ToIndex(page)].parent;
+  return parent.has_value() ? std::optional(NameOf(*parent)) : std::nullopt;
+}
+
 void PrefixIndex::Insert(PageId page, const PageHash& name, std::optional<PageId> parent) {
   Entry& entry = At(page);
   assert(!entry.named && !pages_.contains(name));
@@ -32,7 +37,7 @@ void PrefixIndex::Insert(PageId page, const PageHash& name, std::optional<PageId
     ++At(*parent).kept_children;
   }
   pages_.emplace(name, page);
-  journal_.Add(name);
+  if (!in_tiers_.contains(name)) journal_.Add(name);
 }
 
 void PrefixIndex::SetIdle(PageId page) {
@@ -65,9 +70,14 @@ void PrefixIndex::SetUsed(PageId page) {
   }
 }
 
+std::optional<PageId> PrefixIndex::LeastRecent() const {
+  return leaves_.empty() ? std::nullopt : std::optional(PageId{leaves_.begin()->second});
+}
+
 std::optional<PageId> PrefixIndex::Evict() {
-  if (leaves_.empty()) return std::nullopt;
-  const PageId page{leaves_.begin()->second};
+  const std::optional<PageId> least = LeastRecent();
+  if (!least.has_value()) return std::nullopt;
+  const PageId page = *least;
   leaves_.erase(leaves_.begin());
   Entry& entry = At(page);
   if (entry.parent.has_value()) {
@@ -75,17 +85,30 @@ std::optional<PageId> PrefixIndex::Evict() {
     if (--parent.children == 0 && parent.idle) leaves_.emplace(parent.last_use, ToIndex(*entry.parent));
   }
   pages_.erase(entry.name);
-  journal_.Remove(entry.name);
+  if (!in_tiers_.contains(entry.name)) journal_.Remove(entry.name);
   entry = {};
   --evictable_;
   return page;
 }
 
+void PrefixIndex::SetInTier(const PageHash& name, bool in_tier) {
+  const bool changed = in_tier ? in_tiers_.insert(name).second : in_tiers_.erase(name) > 0;
+  if (!changed || pages_.contains(name)) return;
+  if (in_tier) {
+    journal_.Add(name);
+  } else {
+    journal_.Remove(name);
+  }
+}
+
 PageNews PrefixIndex::NewsSince(uint64_t version) const {
   if (std::optional<PageNews> news = journal_.Since(version)) return *std::move(news);
   PageNews all{.version = journal_.version(), .whole = true, .added = {}, .removed = {}};
-  all.added.reserve(pages_.size());
+  all.added.reserve(pages_.size() + in_tiers_.size());
   for (const auto& [name, page] : pages_) all.added.push_back(name);
+  for (const PageHash& name : in_tiers_) {
+    if (!pages_.contains(name)) all.added.push_back(name);
+  }
   return all;
 }
 

@@ -19,6 +19,7 @@
 #include "cluster_test.h"
 #include "common/steady_time.h"
 #include "tests/files.h"
+#include "tests/temp_folder.h"
 
 namespace baton::testing {
 namespace {
@@ -223,11 +224,38 @@ TEST_F(CommandLineTest, WorkersRefuseOptionsThatDoNotFit) {
        "--cpus: \"0-1\" is not valid, expected whole numbers from 0 to 2147483647, separated by"},
       {{model, "--chunk-tokens=1024"}, "chunk-tokens is 1024 and token-budget 512, expected"},
       {{model, "--token-budget=256", "--pages=1"}, "no secret"},  // smaller chunks go with it
+      {{model, "--kv-tier-memory=1MiB", "--prefix-cache=off"},
+       "kv-tier-memory is set and prefix-cache is off, expected"},
   };
   for (auto [arguments, words] : cases) {
     arguments.insert(arguments.end(), {"--listen=127.0.0.1:0", "--metrics-listen="});
     std::filesystem::remove(output_file_);
     const auto worker = Start(BinaryFolder() / "baton-prefill", arguments, {"BATON_SECRET="});
+    EXPECT_EQ(ExitCode(*worker), 1) << words;
+    EXPECT_THAT(Output(), HasSubstr(words));
+  }
+}
+
+TEST_F(CommandLineTest, WorkersRefuseTiersThatCannotBe) {
+  const TempFolder folder;
+  const std::string path = folder.path().string();
+  folder.Write("letter", "to a friend");
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"--role=decode", "--kv-tier-file=" + path + "/t"}, "kv-tier-file is set and role is decode, expected a worker"},
+      {{"--role=both", "--kv-tier-file=" + path + "/no/t"},
+       "kv-tier-file: " + path + "/no/t: cannot open: No such file or directory"},
+      {{"--role=both", "--kv-tier-file=" + path + "/letter"},
+       "kv-tier-file: " + path + "/letter: the file is no KV tier, expected"},
+      {{"--role=both", "--kv-tier-file=" + path + "/t", "--kv-tier-file-size=8KiB"},
+       "kv-tier-file: " + path + "/t: 8192 bytes hold no"},
+      {{"--role=both", "--kv-tier-memory=1B"}, "kv-tier-memory: 1 bytes hold no KV page, expected at least"},
+      {{"--role=both", "--kv-tier-memory=1TiB"}, "kv-tier-memory: 1099511627776 bytes"},
+  };
+  for (auto [arguments, words] : cases) {
+    arguments.insert(arguments.begin(), {"--model=" + (SourceFolder() / "models/demo-chat").string(), "--pages=64",
+                                         "--listen=127.0.0.1:0", "--metrics-listen="});
+    std::filesystem::remove(output_file_);
+    const auto worker = Start(BinaryFolder() / "baton-decode", arguments, {"BATON_SECRET=" + std::string(32, 's')});
     EXPECT_EQ(ExitCode(*worker), 1) << words;
     EXPECT_THAT(Output(), HasSubstr(words));
   }

@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "common/steady_time.h"
+#include "engine/kv/tiers/tier_load.h"
 #include "worker/route.h"
 #include "worker/scheduler/attempt_events.h"
 #include "worker/scheduler/phase.h"
@@ -32,6 +33,14 @@ struct Job {
     MigrationOrder order;
     std::shared_ptr<AttemptEvents> events;
     int pages = 0;  // the first pages, all full
+  };
+
+  // Pages of the prompt come from a tier.
+  struct Loading {
+    std::shared_ptr<TierLoad> load;  // owns the pages behind the cached pages
+    SharedPages pages;               // all others; the places of the load's pages are empty
+    SteadyTime since;
+    SteadyTime late_at;  // computing would have taken as long
   };
 
   Job(Attempt attempt, PagePool& pool, Route way, std::shared_ptr<AttemptEvents> reports, SteadyTime now)
@@ -59,6 +68,7 @@ struct Job {
     return phase == Phase::kAwaiting || phase == Phase::kWaiting || phase == Phase::kClaiming ||
            phase == Phase::kQueued || phase == Phase::kReclaiming;
   }
+  bool loads() const { return phase == Phase::kLoading || phase == Phase::kReloading; }
   // Returns whether the first step of the prompt is still to come.
   bool waits_to_compute() const { return has_prompt_to_compute() && !started; }
   // Returns whether a reservation of this job is open at a decode worker.
@@ -92,6 +102,7 @@ struct Job {
   bool told_draining = false;
   bool cancelled_at_rest = false;
   std::optional<Departure> departure;
+  std::optional<Loading> loading;
   TenantShares::Share* tenant = nullptr;  // while a prompt is left to compute
 };
 

@@ -18,6 +18,7 @@ enum class PhaseEvent : uint8_t {
   kClaimed,
   kAdmittedToCompute,
   kAdmittedToReserve,
+  kAdmittedToLoad,
   kNoRoomYet,
   kGranted,
   kFirstTokenToDecode,

@@ -90,6 +90,7 @@ bool Scheduler::Tick() {
   GrowAll();  // first, so that the ledger keeps pages for a sequence that could not grow
   ClaimForPrompts();
   FailLate();
+  GiveUpLateLoads();
   const bool refused = TakeDecisions();
   const std::vector<Share> plan = Plan();
   if (!plan.empty()) {
@@ -129,7 +130,8 @@ absl::Duration Scheduler::TimeToCompute(const Job& job) const {
 }
 
 int Scheduler::CountCached(Job& job) const {
-  return parts_.pool->layout().tokens_in(parts_.pool->CountPublished(job.sequence.page_names()));
+  const int published = parts_.pool->CountPublished(job.sequence.page_names());
+  return parts_.pool->layout().tokens_in(published + CountInTiers(job, published));
 }
 
 int Scheduler::TokensToCompute(const Job& job) {
@@ -168,6 +170,7 @@ SteadyTime Scheduler::next_wake() const {
     if (!job->waits_to_compute()) continue;
     next = std::min(next, job->first_token_by - TimeToCompute(*job));
     if (collects) next = std::min(next, job->queued_since + limits_.batch_window);
+    if (job->loading.has_value()) next = std::min(next, WhenLate(*job));
   }
   return next;
 }
@@ -228,8 +231,19 @@ bool Scheduler::TakeDecisions() {
 }
 
 void Scheduler::Admit(Job& job, SharedPages pages) {
+  if (StartLoad(job, &pages)) {
+    job.Advance(PhaseEvent::kAdmittedToLoad);
+  } else {
+    Begin(job, std::move(pages), /*loaded=*/0);
+  }
+}
+
+// `loaded` pages behind the cached pages hold their tokens' KV, too.
+void Scheduler::Begin(Job& job, SharedPages pages, int loaded) {
   job.sequence.TakePages(std::move(pages));
-  const bool reserves = job.route == Route::kHandOver && job.phase == Phase::kClaiming;
+  if (loaded > 0) job.sequence.TakeLoaded(loaded);
+  const bool reserves =
+      job.route == Route::kHandOver && (job.phase == Phase::kClaiming || job.phase == Phase::kLoading);
   job.Advance(reserves ? PhaseEvent::kAdmittedToReserve : PhaseEvent::kAdmittedToCompute);
 }
 
@@ -305,6 +319,7 @@ void Scheduler::End(Job& job, Cause cause, Handoff handoff) {
     UpdateMean(parts_.load->sequence_seconds, absl::ToDoubleSeconds(parts_.now() - job.decoding_since()));
   }
   job.Advance(PhaseEvent::kEnded);
+  if (job.loading.has_value()) job.loading->load->given_up = true;
   LeaveTenant(job);
   AbortDeparture(job, Outcome(Cause::kRevoked, Concat("the attempt has ended: ", Name(cause))));
   LeaveCapacity(job);

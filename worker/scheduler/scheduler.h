@@ -9,6 +9,9 @@
 // runs one step. A step is one token for each sequence that decodes, and chunks of prompts in the rest of the token
 // budget. When pages run out, the youngest running sequence is preempted; the oldest is never preempted for another.
 //
+// A prompt whose pages a tier has (engine/kv/tiers) loads the pages once it is admitted, if the load takes less time
+// than computing them. Other sequences go on meanwhile.
+//
 // While the worker drains, the caller of a running sequence is told to migrate the sequence (migration.cc). A migrated
 // sequence decodes here while its full pages leave, and rests when they have landed. The tokens sampled meanwhile
 // follow with Commit.
@@ -33,6 +36,7 @@
 #include "common/steady_time.h"
 #include "common/step_cost.h"
 #include "engine/kv/page_pool.h"
+#include "engine/kv/tiers/tier_load.h"
 #include "engine/model/model.h"
 #include "kvtransfer/endpoints/endpoints.h"
 #include "worker/admission/capacity_ledger.h"
@@ -54,6 +58,7 @@ class Scheduler {
     CapacityLedger* ledger = nullptr;
     HandoffSender* sender = nullptr;      // null: hands nothing over
     HandoffReceiver* receiver = nullptr;  // null: receives nothing
+    TierLoader* tiers = nullptr;          // null: the pool has no tiers
     WorkerMetrics* metrics = nullptr;
     WorkerLoadBoard* load = nullptr;
     std::function<void(std::function<void()>)> post;  // runs a command on the engine thread; thread-safe
@@ -114,11 +119,13 @@ class Scheduler {
   // Returns whether a prompt was refused: a prompt that waited for its prefix can claim in the next tick.
   bool TakeDecisions();
   void Admit(Job& job, SharedPages pages);
+  void Begin(Job& job, SharedPages pages, int loaded);
   void GrowAll();
   bool Grow(Sequence& sequence);
   // Makes room for `needy` by preemption. False: pages will come later, or `needy` itself has ended.
   bool PreemptFor(const AttemptKey& needy, std::vector<Age>& running);
   void LeaveCapacity(const Job& job);
+  // Tokens whose pages are in the pool or in tiers.
   int CountCached(Job& job) const;
   void LeaveTenant(Job& job);
 
@@ -135,6 +142,15 @@ class Scheduler {
   void OnStepFailed(const std::vector<StepEntry>& entries, const absl::Status& status);
   void OnSampled(Job& job, const SampledToken& sampled);
   void OnPromptComputed(Job& job);
+
+  // tiers.cc
+  int CountInTiers(Job& job, int published) const;
+  int TokensAhead(const Job& job) const;
+  bool StartLoad(Job& job, SharedPages* pages);
+  SteadyTime WhenLate(const Job& job) const;
+  void GiveUpLateLoads();
+  void OnLoaded(const AttemptKey& key, const std::shared_ptr<TierLoad>& load);
+  void EndLoad(Job& job, std::vector<PageRef> pages, int loaded);
 
   // handover.cc: what route kHandOver adds.
   void Reserve(Job& job);

@@ -71,10 +71,35 @@ std::shared_ptr<Told> ReachCommitting(World& world) {
   return told;
 }
 
+std::shared_ptr<Told> ReachLoading(World& world) {
+  Attempt attempt = world.MakeAttempt(1, 9);
+  attempt.page_hash_root = PageHash{};
+  world.PutInTiers(attempt, 2);
+  auto told = world.HandOver(attempt);
+  world.Tick();
+  EXPECT_EQ(world.tiers.loads.size(), 1u);
+  return told;
+}
+std::shared_ptr<Told> ReachReloading(World& world) {
+  Attempt attempt = world.MakeAttempt(1, 9);
+  attempt.page_hash_root = PageHash{};
+  auto told = world.HandOver(attempt);
+  world.Tick();
+  world.sender.of(World::Key(1)).on_queued();
+  world.Tick();
+  world.PutInTiers(attempt, 2);
+  world.sender.of(World::Key(1)).on_granted();
+  world.Tick();
+  EXPECT_EQ(world.tiers.loads.size(), 1u);
+  return told;
+}
+
 const Stage kStages[] = {
     {"Awaiting", ReachAwaiting, "", true},
     {"Waiting", ReachWaiting, "", false},
     {"Claiming", ReachClaiming, "", false},
+    {"Loading", ReachLoading, "", false},
+    {"Reloading", ReachReloading, "abort", false},
     {"Reserving", ReachReserving, "abort", false},
     {"Queued", ReachQueued, "abort", false},
     {"Reclaiming", ReachReclaiming, "abort", false},
@@ -92,11 +117,18 @@ class EveryPhaseTest : public ::testing::TestWithParam<Stage> {
       EXPECT_EQ(last_call, GetParam().last_call);
     }
     world_.ReleaseAborted();
+    // The loader still writes to the load's pages: they return when the load is over, and not before.
+    if (!world_.tiers.loads.empty()) {
+      EXPECT_TRUE(world_.tiers.loads.front().first->given_up);
+      EXPECT_EQ(world_.pool->counts().used, 2u);
+      world_.tiers.Finish(/*pages=*/1);
+      world_.Settle();
+    }
     EXPECT_TRUE(world_.HoldsNothing());
     EXPECT_EQ(world_.receiver.closed.size(), GetParam().closes ? 1u : 0u);
   }
 
-  World world_{{.schedule = {.token_budget = 8, .chunk_tokens = 8, .max_sequences = 1}}};
+  World world_{{.schedule = {.token_budget = 8, .chunk_tokens = 8, .max_sequences = 1}, .tiers = true}};
 };
 
 TEST_P(EveryPhaseTest, CancelGivesEverythingBackAndReportsNothing) {

@@ -52,6 +52,27 @@ void FakeSender::Abort(const AttemptKey&, bool finished, std::function<void()> d
 
 absl::Status FakeReceiver::OpenAttempt(const AttemptKey&, absl::Time) { return absl::OkStatus(); }
 
+std::vector<TierKind> FakeTiers::Find(std::span<const PageHash> wanted) const {
+  std::vector<TierKind> found;
+  for (const PageHash& name : wanted) {
+    if (!names.contains(name)) break;
+    found.push_back(TierKind::kMemory);
+  }
+  return found;
+}
+
+void FakeTiers::Load(std::shared_ptr<TierLoad> load, std::function<void()> done) {
+  loads.emplace_back(std::move(load), std::move(done));
+}
+
+void FakeTiers::Finish(std::optional<int> pages) {
+  auto [load, done] = std::move(loads.front());
+  loads.pop_front();
+  load->loaded = pages.value_or(static_cast<int>(load->names.size()));
+  load.reset();
+  done();
+}
+
 void Told::OnDecodeStarted(const PromptFigures& prompt, uint32_t next_output_index) {
   figures = prompt;
   words.push_back(absl::StrCat("decode started at ", next_output_index));
@@ -96,6 +117,7 @@ World::World(const WorldOptions& options)
                                                            .ledger = &ledger,
                                                            .sender = &sender,
                                                            .receiver = &receiver,
+                                                           .tiers = options.tiers ? &tiers : nullptr,
                                                            .metrics = &metrics,
                                                            .load = &load,
                                                            .post = post,
@@ -103,7 +125,15 @@ World::World(const WorldOptions& options)
                                           options.schedule);
 }
 
+void World::PutInTiers(const Attempt& attempt, int pages) {
+  std::vector<PageHash> hashes;
+  ExtendPageHashes(attempt.page_hash_root.value(), attempt.prompt, kPageTokens, hashes);
+  tiers.names.insert(hashes.begin(), hashes.begin() + pages);
+}
+
 World::~World() {
+  tiers.loads.clear();
+  posted.clear();
   scheduler.reset();
   pool->set_on_free(nullptr);
 }

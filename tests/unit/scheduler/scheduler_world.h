@@ -9,7 +9,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/steady_time.h"
@@ -79,6 +83,21 @@ class FakeReceiver final : public HandoffReceiver {
   std::vector<AttemptKey> closed;
 };
 
+// Has the pages that a test names, and loads when the test says so.
+class FakeTiers final : public TierLoader {
+ public:
+  std::vector<TierKind> Find(std::span<const PageHash> names) const override;
+  void Load(std::shared_ptr<TierLoad> load, std::function<void()> done) override;
+  TierSpeed speed() const override { return times; }
+
+  // The oldest load is over: `pages` of its pages came, all without a number.
+  void Finish(std::optional<int> pages = std::nullopt);
+
+  std::set<PageHash> names;
+  TierSpeed times;
+  std::deque<std::pair<std::shared_ptr<TierLoad>, std::function<void()>>> loads;
+};
+
 // The reports to the caller of one attempt, as texts: "accepted", "started", "token 7", "finished", "failed preempted".
 struct Told final : public AttemptEvents {
   void OnAccepted() override { words.emplace_back("accepted"); }
@@ -106,6 +125,7 @@ struct WorldOptions {
   ScheduleLimits schedule{.token_budget = 16, .chunk_tokens = 8, .max_sequences = 4};
   int max_bypass = 2;
   int growth_watermark_pages = 0;
+  bool tiers = false;
 };
 
 class World {
@@ -129,6 +149,8 @@ class World {
   bool Tick();
   // Ticks until nothing is to do; at most `limit` ticks.
   void Settle(int limit = 1000);
+  // Names the first `pages` pages of a prompt of MakeAttempt.
+  void PutInTiers(const Attempt& attempt, int pages);
   // The transport has answered every Abort.
   void ReleaseAborted();
   bool HoldsNothing() const;
@@ -141,6 +163,7 @@ class World {
   CapacityLedger ledger;
   FakeSender sender;
   FakeReceiver receiver;
+  FakeTiers tiers;
   SteadyTime clock;
   std::deque<std::function<void()>> posted;
   std::unique_ptr<Scheduler> scheduler;

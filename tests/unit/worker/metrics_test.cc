@@ -116,6 +116,24 @@ TEST_F(WorkerMetricsTest, AfterAChangeOfTheRoleTheFormerCountsStayAndTheFormerLe
   EXPECT_EQ(Page().Sum("baton_worker_prompt_tokens_computed_total", {{"role", "both"}}), 4) << "counts go on";
 }
 
+TEST_F(WorkerMetricsTest, TheCountsOfTiersGoOnInTheNewRole) {
+  metrics_.SetRole("both");
+  KvTiersCounts counts{.tiers = {{TierKind::kFile, {}}}, .lost = 3};
+  counts.tiers[0].second.pages = 7;
+  counts.tiers[0].second.stored = 10;
+  metrics_.SetTiers(counts, /*page_bytes=*/100);
+  metrics_.SetRole("prefill");
+  EXPECT_EQ(Page().Sum("baton_worker_kv_tier_pages", {{"tier", "file"}, {"role", "both"}}), 0);
+  EXPECT_EQ(Page().Sum("baton_worker_kv_tier_bytes", {{"tier", "file"}, {"role", "prefill"}}), 700);
+  counts.tiers[0].second.stored = 12;
+  counts.lost = 4;
+  metrics_.SetTiers(counts, /*page_bytes=*/100);
+  const MetricsPage page = Page();
+  EXPECT_EQ(page.Sum("baton_worker_kv_tier_stored_pages_total", {{"tier", "file"}, {"role", "both"}}), 10);
+  EXPECT_EQ(page.Sum("baton_worker_kv_tier_stored_pages_total", {{"tier", "file"}, {"role", "prefill"}}), 2);
+  EXPECT_EQ(page.Sum("baton_worker_kv_tier_dropped_pages_total", {{"reason", "evicted"}, {"role", "prefill"}}), 1);
+}
+
 TEST_F(WorkerMetricsTest, APageHasEachFamilyOnceAfterAChangeOfTheRole) {
   metrics_.SetRole("prefill");
   std::set<std::string> names;

@@ -3,6 +3,7 @@
 {{- define "baton.check" -}}
 {{- include "baton.checkModel" . -}}
 {{- range $role := splitList " " (include "baton.pools" .) -}}
+{{- include "baton.checkTier" (dict "role" $role "pool" (index $.Values $role)) -}}
 {{- include "baton.checkMemory" (dict "root" $ "role" $role "pool" (index $.Values $role)) -}}
 {{- with (index $.Values $role).autoscaling -}}
 {{- if gt (int .minReplicas) (int .maxReplicas) -}}
@@ -48,6 +49,13 @@
 {{- end -}}
 {{- end }}
 
+{{/* Only workers that compute prompts use a KV tier. */}}
+{{- define "baton.checkTier" -}}
+{{- if and .pool.kvTierFileSize (eq .role "decode") -}}
+{{- fail "decode.kvTierFileSize is set: decode workers compute no prompts; set prefill.kvTierFileSize or both.kvTierFileSize" -}}
+{{- end -}}
+{{- end }}
+
 {{/* A worker whose memory does not fit its limit refuses to start, or is killed while it serves. */}}
 {{- define "baton.checkMemory" -}}
 {{- $limit := (default dict .pool.resources.limits).memory -}}
@@ -65,9 +73,9 @@
   "listen" "" "metrics-listen" "" "workers" "" "worker-id" "" "router-id" "" "role" ""
   "handoff-listen" "" "handoff-advertise" "" "handoff-host" "" "config" "" "pages" "KVMEMORY"
   "secret-file" "secret" "model" "model" "model-name" "model.name" "quantize" "model.quantize" "kv-dtype" "model.kvDtype"
-  "device" "DEVICE" "threads" "THREADS" "kv-memory" "KVMEMORY" "max-sequences" "SEQUENCES" "drain-timeout" "DRAIN" "drain-delay" "DELAY"
+  "device" "DEVICE" "threads" "THREADS" "kv-memory" "KVMEMORY" "kv-tier-file" "KVTIER" "kv-tier-file-size" "KVTIER" "max-sequences" "SEQUENCES" "drain-timeout" "DRAIN" "drain-delay" "DELAY"
   "log" "logLevel" "log.level" "logLevel" "log.format" "" -}}
-{{- $values := dict "DEVICE" "device" "THREADS" "threads" "KVMEMORY" "kvMemory" "SEQUENCES" "maxSequences" "DRAIN" "drainSeconds"
+{{- $values := dict "DEVICE" "device" "THREADS" "threads" "KVMEMORY" "kvMemory" "KVTIER" "kvTierFileSize" "SEQUENCES" "maxSequences" "DRAIN" "drainSeconds"
   "DELAY" "drainDelaySeconds" -}}
 {{- $given := keys .values.options -}}
 {{- range .values.extraArgs -}}

@@ -20,6 +20,10 @@
   "kv-dtype" $values.model.kvDtype
   "quantize" $values.model.quantize
   "secret-file" (printf "/etc/baton/secret/%s" $values.secret.key)) -}}
+{{- if $own.kvTierFileSize -}}
+{{- $_ := set $config "kv-tier-file" "/var/cache/baton/kv-tier" -}}
+{{- $_ := set $config "kv-tier-file-size" (printf "%sB" $own.kvTierFileSize) -}}
+{{- end -}}
 {{- if $own.maxSequences -}}{{- $_ := set $config "max-sequences" (int $own.maxSequences) -}}{{- end -}}
 {{- if $values.model.name -}}{{- $_ := set $config "model-name" $values.model.name -}}{{- end -}}
 {{- end -}}

@@ -89,6 +89,9 @@ spec:
             {{- if ne $values.model.source "bundled" }}
             - {name: model, mountPath: /models, readOnly: true}
             {{- end }}
+            {{- if $own.kvTierFileSize }}
+            - {name: kv-tier, mountPath: /var/cache/baton}
+            {{- end }}
             {{- end }}
       volumes:
         - name: config
@@ -96,6 +99,10 @@ spec:
         {{- if not $isRouter }}
         - name: secret
           secret: {secretName: {{ include "baton.secretName" $root }}, defaultMode: 0440}
+        {{- if $own.kvTierFileSize }}
+        - name: kv-tier
+          emptyDir: {sizeLimit: {{ $own.kvTierFileSize }}}
+        {{- end }}
         {{- include "baton.modelVolume" $root | nindent 8 }}
         {{- end }}
 {{- end }}

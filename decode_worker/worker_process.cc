@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "worker_process/worker_process.h"
+#include "decode_worker/worker_process.h"
 
 #include <memory>
 #include <utility>
@@ -85,7 +85,7 @@ absl::Status RunWorker(WorkerOptions& options, v1::WorkerRole role) {
       .take_role = [&](v1::WorkerRole taken) { compute.SetCapacity(options.Capacity(taken)); }};
   const absl::Status status = host->Serve(signal, work);
   compute.Stop();
-  host->StopTransport();
+  host->StopIo();
   return status;
 }
 
