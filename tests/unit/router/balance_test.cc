@@ -138,6 +138,24 @@ TEST_F(BalanceTest, TheMinimumOfEachRoleStays) {
   EXPECT_FALSE(Run(kDecodePressed, absl::Minutes(3)));
 }
 
+TEST_F(BalanceTest, TheMinimumOfDecodeWorkersStays) {
+  BalanceRules rules = Rules();
+  rules.min_decode = 3;
+  policy_.emplace(rules);
+  EXPECT_FALSE(Run(kPrefillPressed, absl::Minutes(3)));
+}
+
+TEST_F(BalanceTest, ARoleThatIsNotPressedGetsNoHelp) {
+  EXPECT_FALSE(Run({.prefill = 0.8, .decode = 0.1}, absl::Minutes(3)));
+  EXPECT_FALSE(Run({.prefill = 0.1, .decode = 0.8}, absl::Minutes(3)));
+}
+
+TEST_F(BalanceTest, ANoisyPressureCountsByItsMean) {
+  std::optional<RoleSwitch> change;
+  for (int i = 0; i < 60 && !change; ++i) change = Decide({.prefill = i % 2 == 0 ? 2.4 : 0.0, .decode = 0.1}).change;
+  EXPECT_TRUE(change.has_value());
+}
+
 TEST_F(BalanceTest, AWorkerThatCannotChangeStays) {
   can_change_ = false;
   EXPECT_FALSE(Run(kDecodePressed, absl::Minutes(3)));
