@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cached pages that no tier (engine/kv/tiers) has looked at since they became idle, in the order in which they
-// became idle. Holds each page once, so that the queue is bounded by the pool.
+// The pages that the tiers (engine/kv/tiers) have not looked at since the pages were published or became idle, in this
+// order. Holds each page once, so that the queue is bounded by the pool.
 //
 // Not thread-safe: PagePool guards it.
 #pragma once

@@ -201,19 +201,19 @@ std::vector<PageRef> PagePool::Share(std::span<const PageHash> names) {
 }
 
 PageRef PagePool::Publish(PageRef page, const PageHash& name, const PageRef* parent) {
-  PageRef published;
-  {
-    const MutexLock lock(mutex_);
-    const std::optional<PageId> other = index_.Find(name);
-    if (!other.has_value()) {
-      assert(state_[ToIndex(page.id())] == kUsed && holders_[ToIndex(page.id())] == 1);
-      index_.Insert(page.id(), name, parent == nullptr ? std::nullopt : std::optional(parent->id()));
-      return page;
-    }
-    published = HoldPublished(*other);
-  }
+  PageRef published = PublishOrFind(page, name, parent);
   page.Reset();
+  if (on_idle_) on_idle_();
   return published;
+}
+
+PageRef PagePool::PublishOrFind(PageRef& page, const PageHash& name, const PageRef* parent) {
+  const MutexLock lock(mutex_);
+  if (const std::optional<PageId> other = index_.Find(name)) return HoldPublished(*other);
+  assert(state_[ToIndex(page.id())] == kUsed && holders_[ToIndex(page.id())] == 1);
+  index_.Insert(page.id(), name, parent == nullptr ? std::nullopt : std::optional(parent->id()));
+  if (idle_.has_value()) idle_->Add(page.id());
+  return std::move(page);
 }
 
 bool PagePool::IsPublished(const PageHash& name) const {

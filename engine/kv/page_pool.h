@@ -81,7 +81,7 @@ struct SharedPages {
   int cached = 0;  // the first `cached` pages were published before and hold their content
 };
 
-// A cached page by its id and content. Nobody holds the page for its sake.
+// A published page by its id and content. The value holds no page.
 struct IdlePage {
   PageId page{};
   PageHash name = {};
@@ -133,11 +133,11 @@ class PagePool {
   // Returns the names published and evicted since `version` of an earlier answer; for 0, all names.
   PageNews NewsSince(uint64_t version) const;
 
-  // For tiers (engine/kv/tiers), which copy cached pages. The copies take no PageRef, so that a copy delays no
-  // allocation and no eviction. From the call on, the pool queues each page that becomes cached. `on_idle` runs as
-  // on_free does.
+  // For tiers (engine/kv/tiers), which copy published pages. The copies take no PageRef, so that a copy delays no
+  // allocation and no eviction. From the call on, the pool queues each page when it is published and when it becomes
+  // cached. `on_idle` runs then, as on_free does.
   void QueueIdle(std::function<void()> on_idle);
-  // Takes the page out of the queue that is idle longest.
+  // Takes the page out of the queue that is in the queue longest.
   std::optional<IdlePage> NextIdle();
   // Copies one block of the page: layout().block_stride() bytes. Holds the pool's lock, under which alone a page is
   // evicted: no copy reads a page that is reused (invariant I1). Returns false once the page is evicted.
@@ -162,6 +162,7 @@ class PagePool {
   void Return(PageId page);
   bool ReturnLocked(PageId page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // returns whether the page is available now
   PageRef Hold(PageId page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  PageRef PublishOrFind(PageRef& page, const PageHash& name, const PageRef* parent);
   PageRef HoldPublished(PageId page) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeFree(uint32_t count, std::vector<PageRef>& pages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Quarantine(PageId page, bool quarantined, SteadyTime now);

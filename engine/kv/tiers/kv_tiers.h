@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tiers below a pool: memory, a file, or both. Pages go to every tier when they become cached, and come back when
+// The tiers below a pool: memory, a file, or both. Pages go to every tier once they are published, and come back when
 // the scheduler asks (TierLoader).
 //
-//   store thread  takes the pages that became cached out of the pool's queue, copies each and writes it to the tiers
+//   store thread  takes the pages that were published out of the pool's queue, copies each and writes it to the tiers
 //                 that lack it. A page that the pool evicts first is lost, and counted.
 //   load thread   reads pages, memory first, and writes them to pages of the pool.
 //
@@ -58,7 +58,7 @@ class KvTiers final : public TierLoader {
   void Load(std::shared_ptr<TierLoad> load, std::function<void()> done) override;
   TierSpeed speed() const override;
 
-  // Waits until every page that is cached now is stored; false if `deadline` comes first.
+  // Waits until every page that is published now is stored; false if `deadline` comes first.
   bool WaitStored(SteadyTime deadline);
 
   KvTiersCounts counts() const;
