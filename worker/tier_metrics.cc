@@ -18,7 +18,8 @@ TierMetrics::TierMetrics(prometheus::Registry& registry, const std::string& mode
   };
   constexpr const char* kDropped = "baton_worker_kv_tier_dropped_pages_total";
   constexpr const char* kDroppedHelp =
-      "Cached KV pages that did not reach a tier. Reason evicted: the pool evicted the page before its copy; failed: an "
+      "Cached KV pages that did not reach a tier. Reason evicted: the pool evicted the page before its copy; failed: "
+      "an "
       "error of the tier";
   for (size_t kind = 0; kind < kTierKinds; ++kind) {
     const std::string name(Name(static_cast<TierKind>(kind)));
