@@ -96,21 +96,21 @@ alone() {
   for value in p50 p95; do sample_json "$1 $value" "1e3 * r['ttft_seconds']['$value']" <"$work/out"; done
 }
 
-# Pages of 16 tokens: 56 of a prompt, 1120 of all prompts. A pool of 96 pages has evicted a prompt when it comes again.
+# Pages of 16 tokens: 56 of a prompt, 1120 of all prompts. A pool of 160 pages has evicted a prompt when it comes again.
 real() {
   worker both 1 --model "$model" --threads 1 "$@"
   router
 }
 for ((run = 0; run < runs; ++run)); do
   rm -f "$file"
-  real --pages 96 --kv-tier-file "$file" --kv-tier-file-size 1GiB
+  real --pages 160 --kv-tier-file "$file" --kv-tier-file-size 1GiB
   alone computed
   alone file
   stop_all
-  real --pages 96 --kv-tier-file "$file" --kv-tier-file-size 1GiB
+  real --pages 160 --kv-tier-file "$file" --kv-tier-file-size 1GiB
   alone restarted
   stop_all
-  real --pages 96 --kv-tier-memory 1GiB
+  real --pages 160 --kv-tier-memory 1GiB
   alone ""
   alone memory
   stop_all
