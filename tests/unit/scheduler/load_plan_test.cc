@@ -57,7 +57,7 @@ TEST(LoadPlan, ALoadRunsWhileOlderPromptsAreComputed) {
 }
 
 TEST(LoadPlan, LaterPagesSaveMoreBecauseTheyAttendToMore) {
-  const StepCost attends{.step = 0.01, .prompt_token = 0.0001, .attended = 1e-5};
+  const StepCost attends{.step = 0.01, .prompt_token = 0.0001, .prompt_attended = 1e-5};
   const Found found(40, TierKind::kFile);
   // The first page alone saves less than 3 ms, the last one about 100 ms.
   EXPECT_EQ(Pages({TierKind::kFile}, Speed(0, 0, 0.01), attends), 0);
