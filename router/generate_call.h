@@ -25,6 +25,9 @@
 
 namespace baton::router {
 
+// Which changes of workers' roles clients may ask for.
+enum class RoleChanges : uint8_t { kOff, kOn, kForced };
+
 // The parts that services use. All parts outlive every call.
 struct ServiceContext {
   std::shared_ptr<WorkerRegistry> registry;
@@ -36,7 +39,7 @@ struct ServiceContext {
   DefaultObjectives objectives = {};
   WhenLate when_late = WhenLate::kRefuse;
   bool allow_pins = true;
-  bool allow_role_changes = true;
+  RoleChanges role_changes = RoleChanges::kOn;
   v1::ProcessFacts facts;  // of this process, when it started
 };
 

@@ -42,8 +42,10 @@ void DescribeOptions(OptionSet& set, RouterOptions& options) {
   set.AddChoice("pins", &options.pins, {"on", "off"},
                 "off: refuse requests that name their workers, as those of `baton verify` and `baton doctor` do");
 
-  set.AddChoice("role-changes", &options.role_changes, {"on", "off"},
-                "off: refuse changes of workers' roles that clients ask for, as `baton admin role` does");
+  set.AddChoice(
+      "role-changes", &options.role_changes, {"off", "on", "forced"},
+      "which changes of workers' roles clients may ask for, as `baton admin role` does. on: those that leave a "
+      "worker in each role and end no sequence; forced: with --force, also others");
   set.AddChoice("balance", &options.balance, {"off", "advise", "switch"},
                 "advise: publish how many workers of each role the load wants; switch: also move workers between the "
                 "roles prefill and decode");

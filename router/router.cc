@@ -28,6 +28,11 @@ PlacementPolicy PolicyOf(const std::string& name) {
   return name == "least-loaded" ? PlacementPolicy::kLeastLoaded : PlacementPolicy::kPrefix;
 }
 
+RoleChanges RoleChangesOf(const std::string& name) {
+  if (name == "off") return RoleChanges::kOff;
+  return name == "forced" ? RoleChanges::kForced : RoleChanges::kOn;
+}
+
 }  // namespace
 
 // In the order of construction.
@@ -87,7 +92,7 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Start(const RouterOptions& optio
                          DefaultObjectives::Parse({options.ttft_slo, options.tpot_slo}, options.model_slos));
   parts.context.when_late = options.when_late == "serve" ? WhenLate::kServe : WhenLate::kRefuse;
   parts.context.allow_pins = options.pins == "on";
-  parts.context.allow_role_changes = options.role_changes == "on";
+  parts.context.role_changes = RoleChangesOf(options.role_changes);
   parts.context.facts = ReadProcessFacts(/*threads=*/0);
   parts.inference = std::make_unique<InferenceService>(parts.context);
   parts.admin = std::make_unique<AdminService>(parts.context);

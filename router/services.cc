@@ -56,6 +56,17 @@ absl::Status DetokenizeInput(WorkerRegistry& registry, const v1::DetokenizeReque
   return absl::OkStatus();
 }
 
+absl::Status CheckRoleChange(RoleChanges allowed, const v1::ChangeWorkerRoleRequest& request) {
+  if (allowed == RoleChanges::kOff) {
+    return absl::PermissionDeniedError("this router changes no roles for clients: it runs with --role-changes off");
+  }
+  if (request.force() && allowed != RoleChanges::kForced) {
+    return absl::PermissionDeniedError(
+        "force: this router forces no changes, only one with --role-changes forced does");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* InferenceService::Generate(grpc::CallbackServerContext* call,
@@ -114,9 +125,7 @@ grpc::ServerUnaryReactor* AdminService::ChangeWorkerRole(grpc::CallbackServerCon
   grpc::ServerUnaryReactor* const reactor = call->DefaultReactor();
   v1::ChangeWorkerRoleRequest parsed;
   absl::Status status = ParseMessage(*request, parsed);
-  if (status.ok() && !context_.allow_role_changes) {
-    status = absl::PermissionDeniedError("this router changes no roles for clients: it runs with --role-changes off");
-  }
+  if (status.ok()) status = CheckRoleChange(context_.role_changes, parsed);
   if (!status.ok()) {
     reactor->Finish(ToGrpc(status));
     return reactor;

@@ -215,17 +215,22 @@ void WorkerMetrics::StepDone(const std::vector<StepEntry>& entries, absl::Durati
   series().step_sequences.Observe(static_cast<double>(entries.size()));
 }
 
+// A level that is set here is never of a role that the worker has left: SetRole, which zeroes such levels, has the
+// lock.
 void WorkerMetrics::SetLimits(uint32_t running, uint32_t waiting) {
+  MutexLock lock(mutex_);
   series().max_running.Set(running);
   series().max_waiting.Set(waiting);
 }
 
 void WorkerMetrics::SetSequences(uint32_t running, uint32_t waiting) {
+  MutexLock lock(mutex_);
   series().running.Set(running);
   series().waiting.Set(waiting);
 }
 
 void WorkerMetrics::SetPages(const PageCounts& counts) {
+  MutexLock lock(mutex_);
   series().pages_free.Set(counts.free);
   series().pages_used.Set(counts.used);
   series().pages_cached.Set(counts.cached);
@@ -233,6 +238,7 @@ void WorkerMetrics::SetPages(const PageCounts& counts) {
 }
 
 void WorkerMetrics::SetQuarantine(std::optional<SteadyTime> since, SteadyTime now) {
+  MutexLock lock(mutex_);
   series().quarantine_oldest.Set(since.has_value() ? absl::ToDoubleSeconds(now - *since) : 0);
 }
 

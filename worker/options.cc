@@ -149,7 +149,7 @@ void WorkerOptions::AddTo(OptionSet& set, const char* handoff_listen_help) {
   set.Add(
       "kv-tier-file", &kv_tier_file,
       "local file for copies of cached KV pages, from which evicted pages come back, also after a restart; one file "
-      "for each worker (default: none)");
+      "for each worker; empty: none");
   set.Add("kv-tier-file-size", &kv_tier_file_size, "size of kv-tier-file, taken at the start");
   set.Add("token-budget", &schedule.token_budget, "tokens computed in one step", 1, 1 << 20);
   set.Add("chunk-tokens", &schedule.chunk_tokens, "tokens of one prompt in one step; 0: the token budget", 0, 1 << 20);

@@ -180,6 +180,27 @@ POOLS = {
                "found {{model}}": ratio(rate("baton_worker_prompt_tokens_cached_total", "model", 'role!="decode"'),
                                         rate("baton_placements_total", "model"))}, width=8),
     ],
+    "KV tiers": [
+        Panel("Pages in tiers", "none", "KV pages in each worker's tiers, and the pages for which the tiers have room.",
+              {"{{instance}} {{tier}}": level("baton_worker_kv_tier_pages", "instance, tier"),
+               "room {{instance}} {{tier}}": level("baton_worker_kv_tier_max_pages", "instance, tier")}, width=8),
+        Panel("Bytes in tiers", "bytes", "Bytes of the KV pages in tiers, by worker.",
+              {"{{instance}} {{tier}}": level("baton_worker_kv_tier_bytes", "instance, tier")}, width=8),
+        Panel("Pages that the pool lacked", PER_SECOND, "KV pages of admitted prompts that the pool lacked: a tier had the page, no "
+              "tier had it, or a tier had it and computing was estimated to be faster.",
+              {"hit {{tier}}": rate("baton_worker_kv_tier_hit_pages_total", "tier"),
+               "missed": rate("baton_worker_kv_tier_missed_pages_total"),
+               "not loaded": rate("baton_worker_kv_tier_not_loaded_pages_total")}, width=8),
+        Panel("Pages moved", PER_SECOND, "KV pages written to tiers, evicted from tiers, and loaded back.",
+              {"stored {{tier}}": rate("baton_worker_kv_tier_stored_pages_total", "tier"),
+               "evicted {{tier}}": rate("baton_worker_kv_tier_evicted_pages_total", "tier"),
+               "loaded {{tier}}": rate("baton_worker_kv_tier_loaded_pages_total", "tier")}, width=8),
+        Panel("Time of a load", "s", "How long prompts waited for their KV pages from tiers. Resolved up to 1 s.",
+              {"p95": or_zero(quantile(0.95, "baton_worker_kv_tier_load_seconds"))}, width=8),
+        Panel("Lost pages", PER_SECOND, "KV pages that did not reach a tier, by reason, and pages whose checksum differed.",
+              {"{{reason}} {{tier}}": rate("baton_worker_kv_tier_dropped_pages_total", "reason, tier"),
+               "corrupt {{tier}}": rate("baton_worker_kv_tier_corrupt_pages_total", "tier")}, width=8),
+    ],
 }
 
 BYTES, HANDOFFS = "baton_worker_kv_transfer_bytes_total", "baton_worker_kv_transfer_seconds_count"
@@ -253,6 +274,14 @@ CAPACITY = {
                                               level("baton_worker_kv_pages", "role, instance"))}, most=1),
         Panel("Waiting sequences", "none", "Attempts that wait for pages or a place in the batch, by worker.",
               {"{{role}} {{instance}}": level("baton_worker_waiting_sequences", "role, instance")}),
+    ],
+    "Roles": [
+        Panel("Desired workers", "none", "Workers of each role that the load wants, by the router's balance controller (--balance).",
+              {"{{role}} {{model}}": level("baton_desired_workers", "role, model", function="max")}, width=8),
+        Panel("Pressure of a role", "none", "Load of a role's workers, over the load that the workers can take.",
+              {"{{role}} {{model}}": level("baton_role_pressure_ratio", "role, model", function="max")}, width=8),
+        Panel("Changes of roles", PER_SECOND, "Changes of a worker's role that the controller asked for, by the new role and result.",
+              {"{{role}} {{result}}": or_zero(rate("baton_role_switches_total", "role, result"), "result")}, width=8),
     ],
     "Attempts": [
         Panel("Attempts per request", "none", "Attempts that ended, over requests that ended. 1: no request needed another "

@@ -295,8 +295,8 @@ TEST_F(OperationsTest, NoLabelHoldsWhatARequestBrought) {
 
   const std::set<std::string> of_all = {"baton_running_requests", "baton_max_running_requests", "baton_ready_pairs",
                                         "baton_workers"};
-  const std::set<std::string> known = {"model", "role",    "stage",     "state",     "outcome",
-                                       "cause", "prefill", "transport", "treatment", "le"};
+  const std::set<std::string> known = {"model",     "role",      "stage", "state",  "outcome", "cause", "prefill",
+                                       "transport", "treatment", "tier",  "reason", "result",  "le"};
   const std::set<std::string> of_every_process = {"baton_build_info"};
   const std::regex id("[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}");
   int checked = 0;

@@ -168,7 +168,8 @@ TEST_F(RoleTest, RolesThatChangeAllTheTimeChangeNoAnswer) {
 }
 
 TEST_F(RoleTest, TheLastWorkerOfARoleStaysUnlessForced) {
-  Start({.workers = {Prefill("p0"), Decode("d0")}, .router_flags = {"--placement-wait=200ms"}});
+  Start(
+      {.workers = {Prefill("p0"), Decode("d0")}, .router_flags = {"--placement-wait=200ms", "--role-changes=forced"}});
   EXPECT_EQ(Admin({"d0", "prefill"}), 1);
   EXPECT_THAT(output_, HasSubstr("worker d0 is the last serving worker of model demo"));
   EXPECT_EQ(Admin({"d9", "prefill"}), 1);

@@ -40,6 +40,7 @@ class RouterRolesTest : public RouterTest {
 };
 
 TEST_F(RouterRolesTest, AClientsChangeReachesTheWorkerAndTheNewRoleServes) {
+  options_.role_changes = "forced";
   StartThree();
   const grpc::Status status = ChangeRole("p2", "decode");
   EXPECT_TRUE(status.ok()) << status.error_message();
@@ -74,6 +75,15 @@ TEST_F(RouterRolesTest, ARouterMayRefuseClientsChanges) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
   EXPECT_THAT(status.error_message(), ::testing::HasSubstr("--role-changes off"));
   EXPECT_EQ(workers_[1]->role(), v1::WORKER_ROLE_PREFILL);
+}
+
+TEST_F(RouterRolesTest, OnlyAForcedRouterTakesForcedChanges) {
+  StartThree();
+  const grpc::Status status = ChangeRole("p2", "decode", /*force=*/true);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(status.error_message(), ::testing::HasSubstr("--role-changes forced"));
+  EXPECT_EQ(workers_[1]->role(), v1::WORKER_ROLE_PREFILL);
+  EXPECT_TRUE(ChangeRole("p2", "decode").ok());
 }
 
 TEST_F(RouterRolesTest, TheControllerMovesOneWorkerToThePressedRole) {
