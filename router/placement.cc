@@ -195,6 +195,8 @@ std::optional<PairToProve> ChoosePairToProve(const Candidates& candidates, const
   const AssumedSpeed assumed = FastestOf(candidates);
   std::vector<std::pair<PromptCost, uint32_t>> prompts;
   std::vector<std::pair<DecodeCost, uint32_t>> decodings;
+  prompts.reserve(provable.prefills.size());
+  decodings.reserve(provable.decodes.size());
   for (const uint32_t i : provable.prefills) {
     prompts.emplace_back(CostOfPrompt(candidates.workers[i], false, need, assumed), i);
   }

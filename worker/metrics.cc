@@ -73,9 +73,9 @@ class WorkerMetrics::Builder {
 };
 
 struct WorkerMetrics::Series {
-  Series(const Builder& make, TierMetrics of_tiers)
+  Series(const Builder& make, const TierMetrics& of_tiers)
       : labels(make),
-        tiers(std::move(of_tiers)),
+        tiers(of_tiers),
         prefill_queue(make.Queue("prefill")),
         decode_queue(make.Queue("decode")),
         prefill(make.Observed("baton_worker_prefill_seconds", "First step of a prompt to its first token",
