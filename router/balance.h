@@ -10,7 +10,9 @@
 // A role is pressed above `high`. A role has a worker to spare if its pressure were below `low` with a worker less. A
 // worker changes sides after one role was pressed, and the other had a worker to spare, for all of `after`. A load that
 // goes up and down within that time changes nothing. Between `low` and `high` nothing changes either, so that a change
-// does not call for its own reversal. `period` lies between two changes, and no role gets below its minimum.
+// does not call for its own reversal. A role with fewer workers than its minimum counts as pressed. A worker that
+// refused a change or gave one up is passed over for ten periods. `period` lies between two changes, and no role gets
+// below its minimum.
 //
 // Several routers may run the policy on the same workers. Each sees the changes of all, because workers report them,
 // and waits for `period`. Routers that decide at the same time choose the same worker, the one with the greatest id,
@@ -19,8 +21,10 @@
 // Not thread-safe.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -34,6 +38,7 @@ struct PrefillLoad {
   bool can_change = false;
   double queued_seconds = 0;  // of prompts to compute, but for those that wait for a decode worker
   bool is_busy = false;       // computes prompts now
+  bool gave_up = false;       // the latest change of the worker's role
 };
 struct DecodeLoad {
   std::string id;
@@ -42,6 +47,7 @@ struct DecodeLoad {
   double pages_used = 0;
   double step_share = 0;  // a step over the least objective for the time per token; 0: no objective
   bool is_busy = false;
+  bool gave_up = false;  // the latest change of the worker's role
 };
 
 // The serving workers of one model.
@@ -86,15 +92,27 @@ class BalancePolicy {
 
   // Call every half second or so.
   BalanceDecision Decide(SteadyTime now, const BalanceFacts& facts);
+  // The change that was decided has been refused.
+  void OnRefused(SteadyTime now, const RoleSwitch& change);
 
  private:
   // The number of workers that a role wants: grows at once, by a factor of two at most, and shrinks once the load is
   // well below.
   static int Wanted(int before, int workers, double pressure, int min, double target);
   v1::WorkerRole PressedRole(int prefills, int decodes) const;
-  std::optional<RoleSwitch> ChooseWorker(const BalanceFacts& facts) const;
+  void NoteGivenUp(SteadyTime now, const BalanceFacts& facts);
+  std::optional<RoleSwitch> ChooseWorker(SteadyTime now, const BalanceFacts& facts) const;
+
+  // A worker in a role. Another router's change explains a refusal: the worker is not passed over in its new role.
+  using InRole = std::pair<v1::WorkerRole, std::string>;
+  // A worker that is passed over, because it refused a change or gave one up.
+  struct Passed {
+    SteadyTime until = SteadyTime::InfinitePast();
+    bool gave_up = false;  // as the latest facts say
+  };
 
   const BalanceRules rules_;
+  std::map<InRole, Passed> passed_;
   std::optional<SteadyTime> last_;  // call of Decide
   double prefill_pressure_ = 0;
   double decode_pressure_ = 0;

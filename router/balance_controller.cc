@@ -91,22 +91,27 @@ void BalanceController::Switch(const std::string& model, const BalanceDecision& 
   const std::string reason =
       absl::StrFormat("the router's balance controller: pressure of prefill %.2f, of decode %.2f",
                       decision.prefill_pressure, decision.decode_pressure);
-  registry_->ChangeRole(
-      {.id = change.worker, .role = role, .expected = change.from, .force = false, .reason = reason},
-      [weak = weak_from_this(), model, worker = change.worker, role](const absl::StatusOr<std::string>& from) {
-        if (!from.ok()) {
-          Log(LogLevel::kWarning, "balance.switch_refused",
-              {{"model", model}, {"worker", worker}, {"to", role}, {"detail", std::string(from.status().message())}});
-        }
-        const auto self = weak.lock();
-        if (self == nullptr) return;
-        self->Count(model, role, from.ok());
-      });
+  registry_->ChangeRole({.id = change.worker, .role = role, .expected = change.from, .force = false, .reason = reason},
+                        [weak = weak_from_this(), model, change, role](const absl::StatusOr<std::string>& from) {
+                          if (!from.ok()) {
+                            Log(LogLevel::kWarning, "balance.switch_refused",
+                                {{"model", model},
+                                 {"worker", change.worker},
+                                 {"to", role},
+                                 {"detail", std::string(from.status().message())}});
+                          }
+                          const auto self = weak.lock();
+                          if (self == nullptr) return;
+                          self->OnAnswer(model, change, role, from.ok());
+                        });
 }
 
-void BalanceController::Count(const std::string& model, const std::string& role, bool taken) {
+void BalanceController::OnAnswer(const std::string& model, const RoleSwitch& change, const std::string& role,
+                                 bool taken) {
   MutexLock lock(mutex_);
   if (metrics_ != nullptr) metrics_->RoleSwitched(model, role, taken);
+  const auto known = models_.find(model);
+  if (!taken && known != models_.end()) known->second.policy.OnRefused(SteadyTime::Now(), change);
 }
 
 }  // namespace baton::router

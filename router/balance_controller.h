@@ -43,7 +43,7 @@ class BalanceController : public std::enable_shared_from_this<BalanceController>
   void Publish(const std::string& model, OfModel& of_model, const BalanceDecision& decision)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Switch(const std::string& model, const BalanceDecision& decision);
-  void Count(const std::string& model, const std::string& role, bool taken);
+  void OnAnswer(const std::string& model, const RoleSwitch& change, const std::string& role, bool taken);
 
   const Mode mode_;
   const BalanceRules rules_;

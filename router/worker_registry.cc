@@ -26,7 +26,6 @@ constexpr int kWorkerMessageBytes = 64 << 20;
 constexpr size_t kMaxAssetsBytes = size_t{256} << 20;
 constexpr absl::Duration kPagesInterval = absl::Milliseconds(100);
 constexpr absl::Duration kAssetsTimeout = absl::Minutes(1);
-constexpr absl::Duration kRoleTimeout = absl::Seconds(3);
 
 }  // namespace
 
@@ -269,7 +268,7 @@ void WorkerRegistry::ChangeRole(const RoleRequest& request,
   std::shared_ptr<const Link> link;
   {
     MutexLock lock(mutex_);
-    if (!stopped_) order = table_.OrderRole(request.id, request.role, request.force);
+    if (!stopped_) order = table_.OrderRole(SteadyTime::Now(), request.id, request.role, request.force);
     if (order.ok()) link = links_.at(order->worker);
   }
   if (!order.ok()) return done(order.status());
@@ -280,12 +279,15 @@ void WorkerRegistry::ChangeRole(const RoleRequest& request,
   message.set_force(request.force);
   message.set_reason(request.reason);
   StartUnaryCall<v1::ChangeRoleRequest, v1::ChangeRoleResponse>(
-      link->calls(), kRoleTimeout, std::move(message),
+      link->calls(), WorkerTable::kOrderCallTimeout, std::move(message),
       [&](auto* context, const auto* in, auto* out, auto on_done) {
         link->control().async()->ChangeRole(context, in, out, std::move(on_done));
       },
-      [done, link, id = request.id, from = WorkerTable::RoleName(order->from)](const absl::Status& status) {
-        if (status.ok()) return done(std::string(from));
+      [weak = weak_from_this(), done, link, id = request.id, order = *order](const absl::Status& status) {
+        if (const auto self = weak.lock()) {
+          self->Update([&](WorkerTable& table) { table.OnOrderEnded(SteadyTime::Now(), order, status); });
+        }
+        if (status.ok()) return done(std::string(WorkerTable::RoleName(order.from)));
         done(absl::Status(status.code(), absl::StrCat("worker ", id, ": ", std::string(status.message()))));
       });
 }

@@ -160,6 +160,7 @@ void WorkerTable::OnStatus(SteadyTime now, size_t index, const v1::WorkerStatus&
     return std::ranges::find(recent, sent.request) != recent.end() || sent.at + kReportLag < worker.load_as_of;
   });
   UpdateLoad(worker);
+  ForgetOrdersShownBy(worker, is_new);
   const bool same_role = role_before == status.role();
   if (was_serving != worker.serving() || was_leaving != worker.leaving() || was_away || !same_offer) ++version_;
   if (!same_role) {
@@ -370,6 +371,7 @@ void WorkerTable::OnHandedOver(SteadyTime now, uint64_t pair, const v1::HandedOv
 }
 
 WorkerTable::Effects WorkerTable::Advance(SteadyTime now) {
+  ForgetOrders(now);
   AdvanceWorkers(now);
   AdvanceAssets(now);
   AdvancePairs(now);

@@ -77,6 +77,10 @@ class WorkerTable {
   // A worker that is not listed any more is kept at least this long: a request that was placed may not have called yet.
   static constexpr absl::Duration kForgetDelay = absl::Seconds(5);
   static constexpr size_t kMaxPastModels = 64;
+  static constexpr size_t kMaxOrders = 64;
+  static constexpr absl::Duration kOrderCallTimeout = absl::Seconds(3);
+  static constexpr absl::Duration kOrderDelay =
+      absl::Seconds(2);  // from the answer to the report that shows the change
 
   // An index names a listed address, and is never used again.
   struct Effects {
@@ -122,15 +126,21 @@ class WorkerTable {
   static const char* RoleName(v1::WorkerRole role);  // empty: unspecified
   // A worker whose role is to change.
   struct RoleOrder {
+    uint64_t number = 0;
     size_t worker = 0;
     v1::WorkerRole from = v1::WORKER_ROLE_UNSPECIFIED;
     v1::WorkerRole to = v1::WORKER_ROLE_UNSPECIFIED;
   };
   // Returns the order for worker `id` to take `role`. INVALID_ARGUMENT: no role; NOT_FOUND names the workers;
   // UNAVAILABLE: the worker does not serve. FAILED_PRECONDITION, unless `force`: no other serving worker of the model
-  // does what this worker would cease to do.
-  absl::StatusOr<RoleOrder> OrderRole(const std::string& id, const std::string& role, bool force) const;
-  // Returns the load of each model's workers by role. `settle`: for how long a change of a role counts as recent.
+  // does what this worker would cease to do. RESOURCE_EXHAUSTED: kMaxOrders are open. The order is open until the
+  // worker reports the change, until the worker refuses, or until kOrderDelay after the call: the worker counts as gone
+  // from its role meanwhile.
+  absl::StatusOr<RoleOrder> OrderRole(SteadyTime now, const std::string& id, const std::string& role, bool force);
+  // The call with the order has ended.
+  void OnOrderEnded(SteadyTime now, const RoleOrder& order, const absl::Status& status);
+  // Returns the load of each model's workers by role. `settle`: for how long a change of a role counts as recent. An
+  // open order unsettles its model, too.
   std::map<std::string, BalanceFacts> balance_facts(absl::Duration settle) const;
 
   // Every worker heard of, lost ones too.
@@ -225,6 +235,11 @@ class WorkerTable {
       return model == query.model && assets_fingerprint == query.assets_fingerprint && numerics_id == query.numerics_id;
     }
   };
+  // An order that the worker's reports do not show yet.
+  struct OpenOrder {
+    RoleOrder order;
+    SteadyTime until;  // then no change is to be expected any more
+  };
   struct PairStatus {
     std::string state;
     std::string detail;
@@ -250,6 +265,8 @@ class WorkerTable {
 
   Worker* Find(size_t index);  // null: forgotten
   void ForgetUnlisted(SteadyTime now);
+  void ForgetOrders(SteadyTime now);
+  void ForgetOrdersShownBy(const Worker& worker, bool is_new);
   void NotePastModel(SteadyTime now, const std::string& model);
   // Workers of one id cannot be told apart in logs, metrics and answers.
   void ReportSameId(const Worker& worker);
@@ -301,6 +318,8 @@ class WorkerTable {
   const Options options_;
   std::map<size_t, Worker> workers_;  // by index
   size_t next_index_ = 0;
+  uint64_t next_order_ = 0;
+  std::vector<OpenOrder> orders_;
   std::map<std::string, SteadyTime> past_models_;  // of forgotten workers, by name: when the last one was forgotten
   PairSet pairs_;
   KnownPages pages_;

@@ -35,6 +35,14 @@ v1::PageNews ToMessage(const PageNews& news) {
   return message;
 }
 
+// Returns the characters of `utf8` that fit whole into `bytes`.
+std::string CutToFit(std::string_view utf8, size_t bytes) {
+  if (utf8.size() <= bytes) return std::string(utf8);
+  const auto is_inside = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; };
+  while (bytes > 0 && is_inside(utf8[bytes])) --bytes;
+  return std::string(utf8.substr(0, bytes));
+}
+
 }  // namespace
 
 ControlService::ControlService(AssetFiles assets, Sources sources)
@@ -171,7 +179,7 @@ grpc::ServerUnaryReactor* ControlService::ChangeRole(grpc::CallbackServerContext
     status = sources_.change_role({.from = request->from(),
                                    .to = request->to(),
                                    .force = request->force(),
-                                   .reason = request->reason().substr(0, kMaxReasonBytes)});
+                                   .reason = CutToFit(request->reason(), kMaxReasonBytes)});
   }
   if (status.ok()) Announce();
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();

@@ -18,7 +18,7 @@ void RoleKeeper::OpenRoutes() { gate_.SetRoutes(machine_.open_routes(), machine_
 absl::Status RoleKeeper::Begin(const RoleChange& change) {
   MutexLock lock(mutex_);
   const v1::WorkerRole from = machine_.role();
-  const absl::Status begun = machine_.Begin(SteadyTime::Now(), change);
+  absl::Status begun = machine_.Begin(SteadyTime::Now(), change);
   Log(begun.ok() ? LogLevel::kInfo : LogLevel::kWarning,
       begun.ok() ? "worker.role_change" : "worker.role_change_refused",
       {{"from", RoleName(from)},

@@ -23,8 +23,9 @@ std::string Seconds(absl::Duration duration) {
 std::string RoleName(v1::WorkerRole role) {
   switch (role) {
     case v1::WORKER_ROLE_PREFILL: return "prefill";
+    case v1::WORKER_ROLE_DECODE: return "decode";
     case v1::WORKER_ROLE_BOTH: return "both";
-    default: return "decode";
+    default: return absl::StrCat(static_cast<int>(role));
   }
 }
 
@@ -75,7 +76,7 @@ absl::Status RoleMachine::Begin(SteadyTime now, const RoleChange& change) {
   to_ = change.to;
   began_ = now;
   force_ = change.force;
-  asked_to_end_ = false;
+  asked_to_end_.reset();
   last_failure_.clear();
   return absl::OkStatus();
 }
@@ -86,13 +87,22 @@ RoleMachine::Step RoleMachine::Advance(SteadyTime now, bool is_empty) {
     Take(now, to_);
     return Step::kChanged;
   }
-  if (now - began_ < rules_.timeout || asked_to_end_) return Step::kNone;
+  if (asked_to_end_) {
+    if (now - *asked_to_end_ < kReleaseTimeout) return Step::kNone;
+    return GiveUp(now, absl::StrCat(Seconds(kReleaseTimeout), " after the forced change from ", RoleName(role_), " to ",
+                                    RoleName(to_), " had ended the attempts"));
+  }
+  if (now - began_ < rules_.timeout) return Step::kNone;
   if (force_) {
-    asked_to_end_ = true;
+    asked_to_end_ = now;
     return Step::kEndAttempts;
   }
-  last_failure_ = absl::StrCat("attempts still ran ", Seconds(rules_.timeout), " after the change from ",
-                               RoleName(role_), " to ", RoleName(to_), " began (drain-timeout)");
+  return GiveUp(now, absl::StrCat(Seconds(rules_.timeout), " after the change from ", RoleName(role_), " to ",
+                                  RoleName(to_), " began (drain-timeout)"));
+}
+
+RoleMachine::Step RoleMachine::GiveUp(SteadyTime now, const std::string& why) {
+  last_failure_ = absl::StrCat("attempts still ran ", why);
   to_ = v1::WORKER_ROLE_UNSPECIFIED;
   last_change_ = now;
   return Step::kGivenUp;

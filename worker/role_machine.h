@@ -8,7 +8,8 @@
 //
 // A change between decode and both takes effect at once: what runs is work of both roles. Any other change closes all
 // routes first. Once no attempt is left, the worker takes the new role. After `timeout` the worker keeps its role
-// instead, because a change of the role alone ends no attempt. A forced change ends the attempts that are left.
+// instead, because a change of the role alone ends no attempt. A forced change ends the attempts that are left, and is
+// given up if attempts still run kReleaseTimeout later.
 //
 // Between two changes lies the time `cooldown`, however many callers ask. A change that was given up counts, too. A
 // forced change waits for no cooldown.
@@ -16,6 +17,7 @@
 // Not thread-safe: RoleKeeper guards a RoleMachine.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +29,7 @@
 
 namespace baton {
 
-// Returns "prefill", "decode" or "both".
+// Returns "prefill", "decode" or "both". Returns the number of any other role.
 std::string RoleName(v1::WorkerRole role);
 Routes RoutesOf(v1::WorkerRole role);
 
@@ -53,6 +55,9 @@ class RoleMachine {
     kEndAttempts,  // the time of a forced change is over: end the attempts that are left
   };
 
+  // How long attempts that a forced change has ended may take to leave.
+  static constexpr absl::Duration kReleaseTimeout = absl::Seconds(5);
+
   RoleMachine(SteadyTime now, v1::WorkerRole role, Rules rules);
 
   // Begins a change. After OK, `switching` tells whether the change is still in progress. FAILED_PRECONDITION says why
@@ -73,6 +78,7 @@ class RoleMachine {
  private:
   absl::Status Check(SteadyTime now, const RoleChange& change) const;
   void Take(SteadyTime now, v1::WorkerRole role);
+  Step GiveUp(SteadyTime now, const std::string& why);
 
   const Rules rules_;
   v1::WorkerRole role_;
@@ -81,7 +87,7 @@ class RoleMachine {
   SteadyTime began_;                                     // of the change in progress
   SteadyTime last_change_ = SteadyTime::InfinitePast();  // its end
   bool force_ = false;
-  bool asked_to_end_ = false;
+  std::optional<SteadyTime> asked_to_end_;  // of a forced change
   bool stopped_ = false;
   uint32_t changes_ = 0;
   std::string last_failure_;  // of the latest change; empty while a change is in progress

@@ -25,7 +25,8 @@ class BalanceTest : public ::testing::Test {
       facts.prefill.workers.push_back({.id = absl::StrCat("p", i),
                                        .can_change = can_change_,
                                        .queued_seconds = loads.prefill * 0.5,  // queue_target is 500 ms
-                                       .is_busy = false});
+                                       .is_busy = false,
+                                       .gave_up = gave_up_ == absl::StrCat("p", i)});
     }
     for (int i = 0; i < decodes_; ++i) {
       facts.decode.workers.push_back({.id = absl::StrCat("d", i),
@@ -33,7 +34,8 @@ class BalanceTest : public ::testing::Test {
                                       .slots_used = loads.decode,
                                       .pages_used = 0,
                                       .step_share = 0,
-                                      .is_busy = true});
+                                      .is_busy = true,
+                                      .gave_up = gave_up_ == absl::StrCat("d", i)});
     }
     facts.unsettled = unsettled_;
     return facts;
@@ -57,6 +59,7 @@ class BalanceTest : public ::testing::Test {
   int decodes_ = 3;
   bool can_change_ = true;
   bool unsettled_ = false;
+  std::string gave_up_;  // a worker
   SteadyTime now_;
   absl::Duration took_;
   std::optional<BalancePolicy> policy_{Rules()};
@@ -159,6 +162,60 @@ TEST_F(BalanceTest, ANoisyPressureCountsByItsMean) {
 TEST_F(BalanceTest, AWorkerThatCannotChangeStays) {
   can_change_ = false;
   EXPECT_FALSE(Run(kDecodePressed, absl::Minutes(3)));
+}
+
+TEST_F(BalanceTest, AWorkerThatRefusedIsPassedOverForTenPeriods) {
+  std::vector<std::string> asked;
+  for (int i = 0; i < 4; ++i) {
+    const std::optional<RoleSwitch> change = Run(kDecodePressed, absl::Minutes(12));
+    ASSERT_TRUE(change.has_value()) << i;
+    asked.push_back(change->worker);
+    policy_->OnRefused(now_, *change);
+  }
+  EXPECT_EQ(asked, (std::vector<std::string>{"p2", "p1", "p0", "p2"}));
+  EXPECT_GE(took_, absl::Minutes(7)) << "two periods went by for p1 and p0";
+}
+
+TEST_F(BalanceTest, ARefusalCountsInTheRoleThatTheWorkerHad) {
+  policy_->OnRefused(now_, {.worker = "d2", .from = v1::WORKER_ROLE_PREFILL, .to = v1::WORKER_ROLE_DECODE});
+  const std::optional<RoleSwitch> change = Run(kPrefillPressed, absl::Seconds(30));
+  ASSERT_TRUE(change.has_value());
+  EXPECT_EQ(change->worker, "d2");
+}
+
+TEST_F(BalanceTest, AWorkerThatGaveUpIsPassedOverOncePerFailure) {
+  gave_up_ = "d2";
+  std::optional<RoleSwitch> change = Run(kPrefillPressed, absl::Seconds(30));
+  ASSERT_TRUE(change.has_value());
+  EXPECT_EQ(change->worker, "d1");
+  Run(kCalm, absl::Minutes(10));
+  change = Run(kPrefillPressed, absl::Seconds(30));
+  ASSERT_TRUE(change.has_value());
+  EXPECT_EQ(change->worker, "d2") << "the failure is old";
+  gave_up_.clear();
+  Decide(kPrefillPressed);
+  gave_up_ = "d2";
+  change = Run(kPrefillPressed, absl::Seconds(90));
+  ASSERT_TRUE(change.has_value());
+  EXPECT_EQ(change->worker, "d1") << "d2 has failed again";
+}
+
+TEST_F(BalanceTest, ARoleWithTooFewWorkersIsPressed) {
+  prefills_ = 0;
+  std::optional<RoleSwitch> change = Run({.decode = 0.1}, absl::Minutes(3));
+  ASSERT_TRUE(change.has_value());
+  EXPECT_EQ(change->worker, "d2");
+  EXPECT_GE(took_, absl::Seconds(10));
+  policy_.emplace(Rules());
+  prefills_ = 3;
+  decodes_ = 0;
+  change = Run({.prefill = 0.1}, absl::Minutes(3));
+  ASSERT_TRUE(change.has_value());
+  EXPECT_EQ(change->worker, "p2");
+  policy_.emplace(Rules());
+  EXPECT_FALSE(Run({.prefill = 0.8}, absl::Minutes(3))) << "two prefill workers would be pressed";
+  prefills_ = 1;
+  EXPECT_FALSE(Run({}, absl::Minutes(3))) << "the minimum of the other role stays";
 }
 
 TEST_F(BalanceTest, BusyPrefillWorkersCountWithoutAQueue) {

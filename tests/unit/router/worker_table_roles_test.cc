@@ -85,7 +85,7 @@ TEST_F(WorkerTableRolesTest, WhileTheOnlyDecodeWorkerSwitchesTheModelIsKnown) {
 
 TEST_F(WorkerTableRolesTest, AnOrderNamesTheWorkerAndItsRole) {
   BringUpFour();
-  ASSERT_OK_AND_ASSIGN(const WorkerTable::RoleOrder order, table_.OrderRole("d2", "prefill", false));
+  ASSERT_OK_AND_ASSIGN(const WorkerTable::RoleOrder order, table_.OrderRole(now_, "d2", "prefill", false));
   EXPECT_EQ(order.worker, 3u);
   EXPECT_EQ(order.from, v1::WORKER_ROLE_DECODE);
   EXPECT_EQ(order.to, v1::WORKER_ROLE_PREFILL);
@@ -94,29 +94,72 @@ TEST_F(WorkerTableRolesTest, AnOrderNamesTheWorkerAndItsRole) {
 TEST_F(WorkerTableRolesTest, TheLastWorkerOfARoleStaysUnlessForced) {
   BringUpFour();
   Hear(3, Switching(d2_, v1::WORKER_ROLE_PREFILL));
-  EXPECT_TRUE(Fails(table_.OrderRole("d1", "prefill", false), kRefused,
+  EXPECT_TRUE(Fails(table_.OrderRole(now_, "d1", "prefill", false), kRefused,
                     "worker d1 is the last serving worker of model m and its numerics id that decodes"));
-  EXPECT_OK(table_.OrderRole("d1", "prefill", true));
-  EXPECT_OK(table_.OrderRole("d1", "both", false)) << "it goes on to decode";
+  ASSERT_OK_AND_ASSIGN(const WorkerTable::RoleOrder forced, table_.OrderRole(now_, "d1", "prefill", true));
+  table_.OnOrderEnded(now_, forced, absl::FailedPreconditionError("refused"));
+  EXPECT_OK(table_.OrderRole(now_, "d1", "both", false)) << "it goes on to decode";
   v1::WorkerStatus stranger = p2_;
   stranger.mutable_model()->set_numerics_id("n2");
   Hear(2, stranger);
-  EXPECT_TRUE(Fails(table_.OrderRole("p1", "decode", false), kRefused, "that computes prompts"));
+  EXPECT_TRUE(Fails(table_.OrderRole(now_, "p1", "decode", false), kRefused, "that computes prompts"));
   Hear(1, CanChange(StatusOf("d1", v1::WORKER_ROLE_BOTH)));
-  EXPECT_OK(table_.OrderRole("p1", "decode", false)) << "d1 computes prompts, too";
+  EXPECT_OK(table_.OrderRole(now_, "p1", "decode", false)) << "d1 computes prompts, too";
+}
+
+TEST_F(WorkerTableRolesTest, OfTwoOrdersOneLeavesTheLastWorkerOfARole) {
+  BringUpFour();
+  ASSERT_OK_AND_ASSIGN(const WorkerTable::RoleOrder first, table_.OrderRole(now_, "p1", "decode", false));
+  EXPECT_TRUE(table_.balance_facts(absl::Seconds(60)).at("m").unsettled);
+  const auto second = [&] { return table_.OrderRole(now_, "p2", "decode", false); };
+  EXPECT_TRUE(Fails(second(), kRefused, "worker p2 is the last serving worker"));
+  Hear(0, p1_);
+  EXPECT_TRUE(Fails(second(), kRefused, "worker p2 is the last serving worker")) << "a report of before";
+  table_.OnOrderEnded(now_, first, absl::OkStatus());
+  EXPECT_TRUE(Fails(second(), kRefused, "worker p2 is the last serving worker")) << "begun, and not reported";
+  Hear(0, Switching(p1_, v1::WORKER_ROLE_DECODE));
+  EXPECT_TRUE(Fails(second(), kRefused, "worker p2 is the last serving worker"));
+  Hear(0, p1_);
+  EXPECT_OK(second()) << "p1 has kept its role";
+}
+
+TEST_F(WorkerTableRolesTest, AnOrderThatFailedIsForgotten) {
+  BringUpFour();
+  ASSERT_OK_AND_ASSIGN(const WorkerTable::RoleOrder first, table_.OrderRole(now_, "p1", "decode", false));
+  table_.OnOrderEnded(now_, first, absl::FailedPreconditionError("role-cooldown"));
+  EXPECT_FALSE(table_.balance_facts(absl::Seconds(60)).at("m").unsettled);
+  EXPECT_OK(table_.OrderRole(now_, "p2", "decode", false));
+}
+
+TEST_F(WorkerTableRolesTest, AnOrderWithoutAnAnswerCountsForSomeTime) {
+  BringUpFour();
+  ASSERT_OK_AND_ASSIGN(const WorkerTable::RoleOrder first, table_.OrderRole(now_, "p1", "decode", false));
+  table_.OnOrderEnded(now_, first, absl::DeadlineExceededError("no answer"));
+  EXPECT_TRUE(Fails(table_.OrderRole(now_, "p2", "decode", false), kRefused, "last serving worker"));
+  now_ = now_ + WorkerTable::kOrderDelay;
+  EXPECT_OK(table_.OrderRole(now_, "p2", "decode", false));
+}
+
+TEST_F(WorkerTableRolesTest, OpenOrdersAreBounded) {
+  BringUpFour();
+  for (size_t i = 0; i < WorkerTable::kMaxOrders; ++i) ASSERT_OK(table_.OrderRole(now_, "p1", "both", false));
+  EXPECT_TRUE(Fails(table_.OrderRole(now_, "p1", "both", false), absl::StatusCode::kResourceExhausted,
+                    "64 changes of roles have not begun yet"));
+  now_ = now_ + WorkerTable::kOrderCallTimeout + WorkerTable::kOrderDelay;
+  EXPECT_OK(table_.OrderRole(now_, "p1", "both", false));
 }
 
 TEST_F(WorkerTableRolesTest, MistakesAreNamed) {
   BringUpFour();
-  EXPECT_TRUE(Fails(table_.OrderRole("d9", "prefill", false), absl::StatusCode::kNotFound,
+  EXPECT_TRUE(Fails(table_.OrderRole(now_, "d9", "prefill", false), absl::StatusCode::kNotFound,
                     "worker_id: \"d9\" is no worker of this router; expected one of d1, d2, p1, p2"));
-  EXPECT_TRUE(Fails(table_.OrderRole("d1", "", false), absl::StatusCode::kInvalidArgument,
+  EXPECT_TRUE(Fails(table_.OrderRole(now_, "d1", "", false), absl::StatusCode::kInvalidArgument,
                     "role: \"\", expected prefill, decode or both"));
   table_.OnStreamEnded(now_, 1, absl::UnavailableError("gone"));
-  EXPECT_TRUE(Fails(table_.OrderRole("d1", "prefill", true), absl::StatusCode::kUnavailable,
+  EXPECT_TRUE(Fails(table_.OrderRole(now_, "d1", "prefill", true), absl::StatusCode::kUnavailable,
                     "worker d1 is connecting: no status: gone"));
   Hear(3, StatusOf("d2", v1::WORKER_ROLE_DECODE));
-  EXPECT_TRUE(Fails(table_.OrderRole("d2", "prefill", true), kRefused, "which changes no roles"));
+  EXPECT_TRUE(Fails(table_.OrderRole(now_, "d2", "prefill", true), kRefused, "which changes no roles"));
 }
 
 TEST_F(WorkerTableRolesTest, TheLoadIsByRole) {
@@ -131,6 +174,7 @@ TEST_F(WorkerTableRolesTest, TheLoadIsByRole) {
   d1.mutable_load()->set_pages_used(30);
   d1.mutable_load()->set_step_seconds(0.02);
   d1.mutable_load()->set_tpot_slo_seconds(0.05);
+  d1.mutable_role_facts()->set_last_failure("attempts still ran");
   Hear(0, p1);
   Hear(1, d1);
   Hear(2, CanChange(StatusOf("b1", v1::WORKER_ROLE_BOTH)));
@@ -146,6 +190,8 @@ TEST_F(WorkerTableRolesTest, TheLoadIsByRole) {
   EXPECT_DOUBLE_EQ(facts.decode.workers[0].pages_used, 0.3);
   EXPECT_DOUBLE_EQ(facts.decode.workers[0].step_share, 0.4);
   EXPECT_TRUE(facts.decode.workers[0].can_change);
+  EXPECT_TRUE(facts.decode.workers[0].gave_up);
+  EXPECT_FALSE(facts.prefill.workers[0].gave_up);
   EXPECT_FALSE(facts.decode.workers[1].can_change) << "a worker of role both stays";
   EXPECT_TRUE(facts.unsettled);
 }

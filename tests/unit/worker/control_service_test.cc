@@ -101,7 +101,7 @@ TEST_F(ControlServiceTest, PassesAChangeOfTheRoleOnWithTheAnswer) {
   v1::ChangeRoleRequest request;
   request.set_from(v1::WORKER_ROLE_DECODE);
   request.set_to(v1::WORKER_ROLE_BOTH);
-  request.set_reason(std::string(1000, 'x'));
+  request.set_reason(std::string(254, 'x') + "\u20ac and more");
   v1::ChangeRoleResponse response;
   const auto ask = [&] {
     grpc::ClientContext context;
@@ -118,7 +118,7 @@ TEST_F(ControlServiceTest, PassesAChangeOfTheRoleOnWithTheAnswer) {
   MutexLock lock(mutex_);
   EXPECT_EQ(asked_.from, v1::WORKER_ROLE_DECODE);
   EXPECT_EQ(asked_.to, v1::WORKER_ROLE_BOTH);
-  EXPECT_EQ(asked_.reason.size(), 256u);
+  EXPECT_EQ(asked_.reason, std::string(254, 'x')) << "256 bytes would end inside a character";
 }
 
 TEST_F(ControlServiceTest, EndsItsStreamsAndTakesNoMoreWhenTheWorkerStops) {

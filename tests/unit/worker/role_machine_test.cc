@@ -82,13 +82,31 @@ TEST_F(RoleMachineTest, AForcedChangeEndsThemOnceAndWaitsForTheirEnd) {
   ASSERT_OK(machine.Begin(At(0), {.to = kPrefill, .force = true}));
   EXPECT_EQ(machine.Advance(At(5), false), Step::kEndAttempts);
   EXPECT_EQ(machine.Advance(At(6), false), Step::kNone);
-  EXPECT_EQ(machine.Advance(At(60), false), Step::kNone);
-  EXPECT_EQ(machine.Advance(At(61), true), Step::kChanged);
+  EXPECT_EQ(machine.Advance(At(9), false), Step::kNone);
+  EXPECT_EQ(machine.Advance(At(10), true), Step::kChanged);
+}
+
+TEST_F(RoleMachineTest, AForcedChangeIsGivenUpIfAnAttemptDoesNotLeave) {
+  RoleMachine machine = Machine(kDecode);
+  ASSERT_OK(machine.Begin(At(0), {.to = kPrefill, .force = true}));
+  EXPECT_EQ(machine.Advance(At(8), false), Step::kEndAttempts) << "a late call";
+  EXPECT_EQ(machine.Advance(At(12), false), Step::kNone);
+  EXPECT_EQ(machine.Advance(At(13), false), Step::kGivenUp);
+  EXPECT_FALSE(machine.switching());
+  EXPECT_EQ(machine.open_routes(), RoutesOf(kDecode));
+  EXPECT_EQ(machine.Facts(At(13)).last_failure(),
+            "attempts still ran 5 s after the forced change from decode to prefill had ended the attempts");
+  ASSERT_OK(machine.Begin(At(14), {.to = kPrefill, .force = true}));
+  EXPECT_EQ(machine.Advance(At(15), false), Step::kNone) << "the times count anew";
+  EXPECT_EQ(machine.Advance(At(19), false), Step::kEndAttempts);
 }
 
 TEST_F(RoleMachineTest, ImpossibleChangesAreRefusedWithTheReason) {
   RoleMachine machine = Machine(kPrefill);
   EXPECT_TRUE(Fails(machine.Begin(At(0), {}), absl::StatusCode::kInvalidArgument, "to is 0, expected"));
+  EXPECT_TRUE(Fails(machine.Begin(At(0), {.from = static_cast<v1::WorkerRole>(99), .to = kBoth}), kRefused,
+                    "has role prefill, the caller expected 99"));
+  EXPECT_EQ(RoleName(static_cast<v1::WorkerRole>(99)), "99") << "as a log line tells it";
   EXPECT_TRUE(Fails(machine.Begin(At(0), {.to = kPrefill}), kRefused, "the worker has role prefill"));
   EXPECT_TRUE(Fails(machine.Begin(At(0), {.from = kDecode, .to = kBoth}), kRefused,
                     "has role prefill, the caller expected decode"));
