@@ -148,9 +148,11 @@ absl::StatusOr<SharedPages> PagePool::AllocateShared(std::span<const PageHash> n
 // Starts where the last search ended. Takes a run of adjacent pages if there is one, else the next free pages.
 void PagePool::TakeFree(uint32_t count, std::vector<PageRef>& pages) {
   for (; free_ < count; ++free_) {
-    const PageId evicted = *index_.Evict();
+    const PageId evicted = *index_.LeastRecent();
+    const bool in_tier = index_.IsInTier(index_.NameOf(evicted));
+    index_.Evict();
     state_[ToIndex(evicted)] = kFree;
-    if (idle_.has_value() && idle_->Remove(evicted)) ++evicted_from_queue_;
+    if (idle_.has_value() && idle_->Remove(evicted) && !in_tier) ++evicted_from_queue_;
   }
   uint32_t page = FindFreeRun(count);
   for (uint32_t taken = 0; taken < count; page = page + 1 == pages_total_ ? 0 : page + 1) {

@@ -142,7 +142,7 @@ class PagePool {
   // Copies one block of the page: layout().block_stride() bytes. Holds the pool's lock, under which alone a page is
   // evicted: no copy reads a page that is reused (invariant I1). Returns false once the page is evicted.
   bool CopyBlock(const IdlePage& page, int slot, std::byte* to) const;
-  // Pages evicted while they were in the queue.
+  // Pages evicted while they were in the queue and no tier had them.
   uint64_t evicted_from_queue() const;
   // Writes one block of a held, unpublished page.
   void WriteBlock(const PageRef& page, int slot, const std::byte* from);

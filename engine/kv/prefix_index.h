@@ -55,6 +55,7 @@ class PrefixIndex {
 
   // Notes whether a KV tier (engine/kv/tiers) has the page `name`. The news then list the name, published or not.
   void SetInTier(const PageHash& name, bool in_tier);
+  bool IsInTier(const PageHash& name) const { return in_tiers_.contains(name); }
   // Room in the journal for the names of `pages` pages of tiers.
   void ReserveForTiers(size_t pages) { journal_.set_max_changes(entries_.size() + pages); }
 

@@ -4,6 +4,11 @@
 #include <algorithm>
 
 namespace baton {
+namespace {
+
+constexpr double kHangsSeconds = 1;
+
+}  // namespace
 
 double SecondsToCompute(int position, int tokens, int chunk_tokens, const StepCost& cost) {
   if (tokens <= 0) return 0;
@@ -14,6 +19,7 @@ double SecondsToCompute(int position, int tokens, int chunk_tokens, const StepCo
 }
 
 int PagesToLoad(const LoadQuestion& question, const TierSpeed& speed, const StepCost& cost) {
+  if (speed.overdue_seconds > kHangsSeconds) return 0;
   const int rows = static_cast<int>(question.found.size()) / question.groups;
   if (!cost.known()) return rows * question.groups;
   const double all = SecondsToCompute(question.position, question.pending, question.chunk_tokens, cost);

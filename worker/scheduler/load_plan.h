@@ -20,9 +20,10 @@ struct LoadQuestion {
   int tokens_ahead = 0;    // of older prompts, which are computed first: a load does not wait for them
 };
 
-// Returns the number of pages, from the first on, whose load saves the most time, of equals the largest; 0 if no load
-// saves time. The rest of the prompt waits for the load, the loads before it included, and for older prompts. A time
-// that is not known yet counts as nothing in favour of the load: the load then measures the time.
+// Returns the number of pages, from the first on, whose load saves the most time, of equals the largest. Returns 0 if
+// no load saves time, or if the load that runs hangs. The rest of the prompt waits for the load, the loads before it
+// included, and for older prompts. A time that is not known yet counts as nothing in favour of the load: the load then
+// measures the time.
 int PagesToLoad(const LoadQuestion& question, const TierSpeed& speed, const StepCost& cost);
 
 // The time to compute `tokens` of a prompt in steps of chunks, in seconds.

@@ -319,7 +319,10 @@ void Scheduler::End(Job& job, Cause cause, Handoff handoff) {
     UpdateMean(parts_.load->sequence_seconds, absl::ToDoubleSeconds(parts_.now() - job.decoding_since()));
   }
   job.Advance(PhaseEvent::kEnded);
-  if (job.loading.has_value()) job.loading->load->given_up = true;
+  if (job.loading.has_value()) {
+    job.loading->load->given_up = true;
+    parts_.tiers->DropGivenUp();
+  }
   LeaveTenant(job);
   AbortDeparture(job, Outcome(Cause::kRevoked, Concat("the attempt has ended: ", Name(cause))));
   LeaveCapacity(job);

@@ -83,11 +83,16 @@ void Scheduler::GiveUpLateLoads() {
   if (parts_.tiers == nullptr) return;
   const SteadyTime now = parts_.now();
   std::vector<AttemptKey> stuck;
+  bool gave_up = false;
   for (auto& [age, job] : jobs_) {
     if (!job->loads() || now < WhenLate(*job)) continue;
-    if (!job->loading->load->given_up.exchange(true)) continue;
-    stuck.push_back(age.key);
+    if (job->loading->load->given_up.exchange(true)) {
+      stuck.push_back(age.key);
+    } else {
+      gave_up = true;
+    }
   }
+  if (gave_up) parts_.tiers->DropGivenUp();
   for (const AttemptKey& key : stuck) {
     Job& job = *jobs_.Find(key);
     // The loader may still write to the load's pages, which the load keeps.

@@ -5,15 +5,18 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "common/log.h"
 #include "common/sha256.h"
 #include "common/status_macros.h"
 
@@ -107,6 +110,20 @@ absl::Status CheckSizeLimit(const std::string& path, uint64_t bytes) {
                                                    limit.rlim_cur, " bytes (ulimit -f)"));
 }
 
+// Checks that the disk has room for a file of `bytes` bytes in place of the file `fd`.
+absl::Status CheckFreeSpace(const std::string& path, int fd, uint64_t bytes) {
+  struct stat facts{};
+  struct statvfs disk{};
+  if (fstat(fd, &facts) != 0) return SystemError(path, "cannot read the file's facts", errno);
+  if (fstatvfs(fd, &disk) != 0) return SystemError(path, "cannot read the disk's facts", errno);
+  constexpr uint64_t kStatBlock = 512;
+  const uint64_t own = static_cast<uint64_t>(facts.st_blocks) * kStatBlock;
+  const uint64_t available = uint64_t{disk.f_bavail} * disk.f_frsize;
+  if (bytes <= own + available) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(path, ": cannot take ", bytes, " bytes: the disk has ", available,
+                                                   " bytes free and the file has ", own, " bytes"));
+}
+
 absl::StatusOr<FileStorage::Shape> ShapeOf(const FileStorageOptions& options) {
   FileStorage::Shape shape{.slot_bytes = StorageBytes(options.page_bytes)};
   const auto directory = [](uint64_t slots) { return StorageBytes(slots * sizeof(Entry)); };
@@ -182,9 +199,13 @@ absl::Status FileStorage::Prepare(const FileStorageOptions& options) {
   if (fstat(file_.fd(), &facts) != 0) return SystemError(path_, "cannot read the file's facts", errno);
   if (!S_ISREG(facts.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path_, ": expected a regular file"));
   if (facts.st_size == 0) return StartAfresh(options);
-  Header found{};
+  std::array<std::byte, kHeaderBytes> first{};
   const auto size = static_cast<uint64_t>(facts.st_size);
-  BATON_RETURN_IF_ERROR(ReadAt(path_, file_.fd(), 0, &found, std::min<uint64_t>(sizeof(found), size)));
+  BATON_RETURN_IF_ERROR(ReadAt(path_, file_.fd(), 0, first.data(), std::min<uint64_t>(first.size(), size)));
+  // A process that ends in StartAfresh leaves zeros.
+  if (std::ranges::all_of(first, [](std::byte byte) { return byte == std::byte{0}; })) return StartAfresh(options);
+  Header found{};
+  std::memcpy(&found, first.data(), sizeof(found));
   if (std::memcmp(found.magic, kMagic, sizeof(kMagic)) != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(path_, ": the file is no KV tier, expected a new path or the file of a KV tier"));
@@ -201,9 +222,10 @@ absl::Status FileStorage::Prepare(const FileStorageOptions& options) {
 
 absl::Status FileStorage::StartAfresh(const FileStorageOptions& options) {
   BATON_RETURN_IF_ERROR(CheckSizeLimit(path_, shape_.file_bytes()));
+  BATON_RETURN_IF_ERROR(CheckFreeSpace(path_, file_.fd(), shape_.file_bytes()));
   if (ftruncate(file_.fd(), 0) != 0) return SystemError(path_, "cannot empty the file", errno);
   if (const int error = posix_fallocate(file_.fd(), 0, static_cast<off_t>(shape_.file_bytes())); error != 0) {
-    // Leaves the disk as it was.
+    // The disk filled meanwhile, or a quota holds: the file keeps no space. Its former pages are lost.
     if (ftruncate(file_.fd(), 0) != 0) return SystemError(path_, "cannot empty the file", errno);
     return SystemError(path_, absl::StrCat("cannot take ", shape_.file_bytes(), " bytes"), error);
   }
@@ -241,7 +263,11 @@ absl::Status FileStorage::Read(uint32_t slot, std::span<std::byte> content) {
 
 std::vector<RestoredPage> FileStorage::Restore() {
   std::vector<Entry> entries(shape_.slots);
-  if (!ReadAt(path_, file_.fd(), kHeaderBytes, entries.data(), entries.size() * sizeof(Entry)).ok()) return {};
+  if (const absl::Status read = ReadAt(path_, file_.fd(), kHeaderBytes, entries.data(), entries.size() * sizeof(Entry));
+      !read.ok()) {
+    Log(LogLevel::kWarning, "kv_tier.directory_unreadable", {{"detail", std::string(read.message())}});
+    return {};
+  }
   std::vector<std::pair<uint64_t, RestoredPage>> found;
   for (uint32_t slot = 0; slot < shape_.slots; ++slot) {
     const Entry& entry = entries[slot];

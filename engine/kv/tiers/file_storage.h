@@ -5,7 +5,8 @@
 //   directory   128 bytes a slot: the page's record, when the slot was written, checksum
 //   pages       one slot after the other, each a multiple of 4096 bytes
 //
-// The file takes its whole size when it is made: a full disk is an error then, not later. Pages are read and written
+// The file takes its whole size when it is made: a full disk is an error then, not later. Free space is checked before
+// a file that starts afresh loses its pages. Pages are read and written
 // past the page cache (O_DIRECT) where the file system can, so that a tier takes no memory.
 //
 // A write clears the slot's entry in the directory, writes the page, then writes the entry. A process that ends in
@@ -43,6 +44,7 @@ struct FileStorageOptions {
 class FileStorage final : public TierStorage {
  public:
   // Errors name the file. INVALID_ARGUMENT: the size holds no page, or the file is no tier and stays as it is.
+  // RESOURCE_EXHAUSTED: the disk has too little free space, and the file stays as it is.
   // FAILED_PRECONDITION: another process uses the file. Else the system's reason.
   static absl::StatusOr<std::unique_ptr<FileStorage>> Open(const FileStorageOptions& options);
 

@@ -126,14 +126,14 @@ void KvTiers::StoreLoop() {
 }
 
 void KvTiers::StoreNext(const IdlePage& page) {
-  bool wanted = false;
-  for (const Tier& tier : tiers_) wanted |= !tier.pages->Touch(page.name);
-  if (!wanted) return;
+  size_t having = 0;
+  for (const Tier& tier : tiers_) having += tier.pages->Touch(page.name) ? 1 : 0;
+  if (having == tiers_.size()) return;
   const KvLayout& layout = pool_.layout();
   for (int slot = 0; slot < layout.slots(); ++slot) {
     if (pool_.CopyBlock(page, slot, store_buffer_.data() + slot * layout.block_stride())) continue;
     const MutexLock lock(store_->mutex);
-    ++store_->cut_off;
+    if (having == 0) ++store_->cut_off;
     return;
   }
   const std::span<const std::byte> content(store_buffer_.data(), store_buffer_.bytes());
@@ -196,6 +196,17 @@ void KvTiers::Load(std::shared_ptr<TierLoad> load, std::function<void()> done) {
   work_.NotifyAll();
 }
 
+void KvTiers::DropGivenUp() {
+  std::deque<Order> dropped;
+  {
+    const MutexLock lock(mutex_);
+    std::deque<Order> kept;
+    for (Order& order : orders_) (order.load->given_up ? dropped : kept).push_back(std::move(order));
+    orders_ = std::move(kept);
+  }
+  for (const Order& order : dropped) order.done();
+}
+
 TierSpeed KvTiers::speed() const {
   const MutexLock lock(mutex_);
   TierSpeed speed = speed_;
@@ -205,6 +216,10 @@ TierSpeed KvTiers::speed() const {
   }
   if (now - wait_measured_ > kForgetSpeed) speed.wait_seconds = 0;
   speed.queued_seconds = running_seconds_;
+  if (running_since_.has_value()) {
+    speed.overdue_seconds = std::max(0.0, ToSeconds(now - *running_since_) - running_seconds_);
+    speed.queued_seconds += speed.overdue_seconds;
+  }
   for (const Order& order : orders_) speed.queued_seconds += order.seconds;
   return speed;
 }
@@ -220,20 +235,22 @@ void KvTiers::LoadLoop() {
     Order order;
     {
       const MutexLock lock(mutex_);
+      const bool was_idle = orders_.empty();
       while (orders_.empty() && !stopping_) work_.WaitUntil(mutex_, SteadyTime::Now() + absl::Seconds(60));
       if (stopping_) return;
-      const bool was_idle = running_seconds_ == 0;
       order = std::move(orders_.front());
       orders_.pop_front();
       // The way back to the engine thread is taken to be as long as the way here.
       if (was_idle) Learn(speed_.wait_seconds, wait_measured_, 2 * ToSeconds(SteadyTime::Now() - order.since));
       running_seconds_ = order.seconds;
+      running_since_ = SteadyTime::Now();
     }
     Run(*order.load);
     order.done();
     LogErrors();
     const MutexLock lock(mutex_);
     running_seconds_ = 0;
+    running_since_.reset();
   }
 }
 

@@ -6,8 +6,9 @@
 //                 that lack it. A page that the pool evicts first is lost, and counted.
 //   load thread   reads pages, memory first, and writes them to pages of the pool.
 //
-// Copies hold no page of the pool (PagePool::CopyBlock); loads own theirs (TierLoad). No other thread waits for a copy,
-// a read or a write. The pool's queue bounds what is to be stored, and the worker's batch slots bound the loads.
+// Copies hold no page of the pool (PagePool::CopyBlock); loads own theirs (TierLoad). No other thread waits for a read
+// or a write; a thread may wait for the copy of one block, under the pool's lock. The pool's queue bounds what is to be
+// stored, and the worker's batch slots bound the loads.
 //
 // The names of pages in tiers go to the pool's news, so that routers see such pages as cached.
 //
@@ -56,6 +57,7 @@ class KvTiers final : public TierLoader {
 
   std::vector<TierKind> Find(std::span<const PageHash> names) const override;
   void Load(std::shared_ptr<TierLoad> load, std::function<void()> done) override;
+  void DropGivenUp() override;
   TierSpeed speed() const override;
 
   // Waits until every page that is published now is stored; false if `deadline` comes first.
@@ -110,6 +112,7 @@ class KvTiers final : public TierLoader {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<Order> orders_ ABSL_GUARDED_BY(mutex_);
   double running_seconds_ ABSL_GUARDED_BY(mutex_) = 0;  // estimate of the load that runs
+  std::optional<SteadyTime> running_since_ ABSL_GUARDED_BY(mutex_);
   TierSpeed speed_ ABSL_GUARDED_BY(mutex_);
   std::array<SteadyTime, kTierKinds> measured_ ABSL_GUARDED_BY(mutex_);
   SteadyTime wait_measured_ ABSL_GUARDED_BY(mutex_);

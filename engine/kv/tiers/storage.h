@@ -51,7 +51,8 @@ class TierStorage {
   virtual absl::Status Write(uint32_t slot, const PageRecord& record, std::span<const std::byte> content) = 0;
   // The caller compares the checksum.
   virtual absl::Status Read(uint32_t slot, std::span<std::byte> content) = 0;
-  // Returns the pages that an earlier process has left, oldest first. Call before the first Write.
+  // Returns the pages that an earlier process has left, oldest first. Call before the first Write. Logs why pages
+  // cannot be read, and returns none.
   virtual std::vector<RestoredPage> Restore() = 0;
 };
 

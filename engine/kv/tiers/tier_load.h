@@ -39,7 +39,8 @@ struct TierLoad {
 struct TierSpeed {
   double wait_seconds = 0;  // from Load until the loader begins and from its end until the report, for an idle loader
   std::array<double, kTierKinds> page_seconds{};
-  double queued_seconds = 0;  // the loads that wait or run now, by the means
+  double queued_seconds = 0;   // the loads that wait or run now, by the means, or as long as the running load took
+  double overdue_seconds = 0;  // by which the running load exceeds its estimate: its read may hang
 };
 
 class TierLoader {
@@ -50,6 +51,9 @@ class TierLoader {
   virtual std::vector<TierKind> Find(std::span<const PageHash> names) const = 0;
   // Runs `done` on a thread of the loader. Loads run one after the other.
   virtual void Load(std::shared_ptr<TierLoad> load, std::function<void()> done) = 0;
+  // Drops the loads that are given up and have not begun, so that their pages return while another load hangs. Runs
+  // `done` of each on the caller's thread.
+  virtual void DropGivenUp() = 0;
   virtual TierSpeed speed() const = 0;
 };
 

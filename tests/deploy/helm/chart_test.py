@@ -82,6 +82,12 @@ class ChartTest(unittest.TestCase):
             self.assertIn("preset: batch\n", text)
             self.assertEqual("max-sequences:" in text, expected)
 
+    def test_the_volume_of_a_kv_tier_is_64_mib_larger_than_the_file(self):
+        documents = helm.template(sets=['prefill.kvTierFileSize="2Gi"'])
+        pod = by_name(documents, "Deployment", "rel-baton-prefill")["spec"]["template"]["spec"]
+        volume = next(each for each in pod["volumes"] if each["name"] == "kv-tier")
+        self.assertEqual(volume["emptyDir"], {"sizeLimit": str(2 * 2**30 + 64 * 2**20)})
+
     def test_threads_follow_the_pods_cpus(self):
         for resources, expected in ({"limits": {"cpu": "1500m"}}, 2), ({"requests": {"cpu": 3}}, 3), ({}, 0):
             with self.subTest(resources=resources):

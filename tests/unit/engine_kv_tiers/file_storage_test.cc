@@ -159,6 +159,30 @@ TEST_F(FileStorageTest, AFileThatIsNoTierIsRefusedAndStaysAsItIs) {
   EXPECT_EQ(text, "a letter to a friend");
 }
 
+// A process that is killed while it makes the file leaves such a file.
+TEST_F(FileStorageTest, AFileOfZerosIsNew) {
+  for (const uint64_t bytes : {uint64_t{100}, uint64_t{50'000}, uint64_t{300'000}}) {
+    folder_.Write("tier", "");
+    std::filesystem::resize_file(path(), bytes);
+    ASSERT_OK_AND_ASSIGN(const auto storage, FileStorage::Open(Options()));
+    EXPECT_EQ(storage->started_afresh(), "");
+    EXPECT_THAT(storage->Restore(), IsEmpty());
+    Write(*storage, 0, 1);
+  }
+  ASSERT_OK_AND_ASSIGN(const auto storage, FileStorage::Open(Options()));
+  EXPECT_THAT(Slots(storage->Restore()), ElementsAre(0));
+}
+
+TEST_F(FileStorageTest, ADirectoryThatCannotBeReadIsLoggedAndHoldsNoPage) {
+  MakeFile();
+  ASSERT_OK_AND_ASSIGN(const auto storage, FileStorage::Open(Options()));
+  std::filesystem::resize_file(path(), 4096 + 100);
+  ::testing::internal::CaptureStderr();
+  EXPECT_THAT(storage->Restore(), IsEmpty());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::AllOf(HasSubstr("kv_tier.directory_unreadable"), HasSubstr(path())));
+}
+
 TEST_F(FileStorageTest, AnyBytesAreNoPagesOrRightPages) {
   std::mt19937 random(7);
   for (int round = 0; round < 60; ++round) {
@@ -256,12 +280,22 @@ TEST_F(FileStorageTest, ADiskThatIsFullIsAnErrorAtTheStart) {
   const auto refused = FileStorage::Open(options);
   const auto left = std::filesystem::file_size(options.path);
   options.bytes = 40'000;
-  const auto fits = FileStorage::Open(options);
+  auto fits = FileStorage::Open(options);
   EXPECT_OK(fits);
   if (fits.ok()) Write(**fits, 0, 1);  // tmpfs may know no O_DIRECT
+  fits = absl::UnknownError("closed");
+  FileStorageOptions larger = options;
+  larger.bytes = 100'000;
+  const auto refused_later = FileStorage::Open(larger);
+  fits = FileStorage::Open(options);
+  const std::vector<RestoredPage> kept = fits.ok() ? (*fits)->Restore() : std::vector<RestoredPage>();
+  fits = absl::UnknownError("closed");
   umount2(mount_point.c_str(), MNT_DETACH);
   EXPECT_TRUE(Fails(refused, absl::StatusCode::kResourceExhausted, "cannot take 98304 bytes"));
+  EXPECT_TRUE(Fails(refused, absl::StatusCode::kResourceExhausted, "65536 bytes free and the file has 0 bytes"));
   EXPECT_EQ(left, 0u) << "the disk is as full as before";
+  EXPECT_TRUE(Fails(refused_later, absl::StatusCode::kResourceExhausted, "cannot take 98304 bytes"));
+  EXPECT_THAT(Slots(kept), ElementsAre(0)) << "the pages stay";
 }
 
 TEST_F(FileStorageTest, TheLimitForFilesIsAnErrorNotASignal) {

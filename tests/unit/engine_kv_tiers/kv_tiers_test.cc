@@ -272,6 +272,101 @@ TEST_F(KvTiersTest, PagesThatAreEvictedBeforeTheirCopyAreCounted) {
   EXPECT_EQ(pool_->evicted_from_queue(), 4u) << "both had left the queue";
 }
 
+TEST_F(KvTiersTest, AnEvictedPageThatATierHasIsNotLost) {
+  pool_->QueueIdle([] {});
+  pool_->SetInTier(NameOf(2), true);
+  Cache(1, 3);
+  EvictAll();
+  EXPECT_EQ(pool_->evicted_from_queue(), 2u);
+}
+
+// A callback that does not return stands in for a read that hangs.
+class HangingLoadTest : public KvTiersTest {
+ protected:
+  HangingLoadTest() { Start({.memory_bytes = 1 << 20, .file = "", .file_bytes = 0, .numerics_id = "model a"}); }
+  ~HangingLoadTest() override {
+    Release();
+    tiers_.reset();
+  }
+
+  // Returns once the load thread hangs.
+  void Hang() {
+    tiers_->Load(NewLoad(1, 1), [this] {
+      const MutexLock lock(mutex_);
+      hangs_ = true;
+      changed_.NotifyAll();
+      while (!released_) changed_.WaitUntil(mutex_, SteadyTime::Now() + kPatience);
+    });
+    const MutexLock lock(mutex_);
+    const SteadyTime deadline = SteadyTime::Now() + kPatience;
+    while (!hangs_ && SteadyTime::Now() < deadline) changed_.WaitUntil(mutex_, deadline);
+    ASSERT_TRUE(hangs_);
+  }
+  void Release() {
+    const MutexLock lock(mutex_);
+    released_ = true;
+    changed_.NotifyAll();
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  bool hangs_ = false;
+  bool released_ = false;
+};
+
+TEST_F(HangingLoadTest, LoadsBehindAHangingLoadReturnTheirPagesOnceGivenUp) {
+  Hang();
+  const uint32_t used = pool_->counts().used;
+  auto kept = NewLoad(2, 1);
+  auto dropped = NewLoad(3, 2);
+  bool told = false;
+  tiers_->Load(kept, [] {});
+  tiers_->Load(dropped, [&] { told = true; });
+  tiers_->DropGivenUp();
+  EXPECT_FALSE(told);
+  dropped->given_up = true;
+  tiers_->DropGivenUp();
+  EXPECT_TRUE(told);
+  EXPECT_EQ(dropped->loaded, 0);
+  dropped.reset();
+  EXPECT_EQ(pool_->counts().used, used + 1);
+}
+
+TEST_F(HangingLoadTest, AHangingLoadIsOverdueUntilItsEnd) {
+  EXPECT_EQ(tiers_->speed().overdue_seconds, 0);
+  Hang();
+  absl::SleepFor(absl::Milliseconds(20));
+  const TierSpeed speed = tiers_->speed();
+  EXPECT_GE(speed.overdue_seconds, 0.02);
+  EXPECT_GE(speed.queued_seconds, speed.overdue_seconds);
+  Release();
+  const SteadyTime deadline = SteadyTime::Now() + kPatience;
+  while (tiers_->speed().overdue_seconds > 0 && SteadyTime::Now() < deadline) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(tiers_->speed().overdue_seconds, 0);
+}
+
+TEST_F(HangingLoadTest, TheWayToTheLoaderIsMeasuredWhileTheLoaderIsIdle) {
+  // The loader may be about to become idle.
+  const SteadyTime give_up = SteadyTime::Now() + kPatience;
+  while (tiers_->speed().wait_seconds == 0 && SteadyTime::Now() < give_up) Run(NewLoad(1, 1));
+  Hang();
+  const double idle = tiers_->speed().wait_seconds;
+  EXPECT_GT(idle, 0);
+  Mutex mutex;
+  CondVar done;
+  bool is_done = false;
+  tiers_->Load(NewLoad(2, 1), [&] {
+    const MutexLock lock(mutex);
+    is_done = true;
+    done.NotifyAll();
+  });
+  Release();
+  const MutexLock lock(mutex);
+  while (!is_done && SteadyTime::Now() < give_up) done.WaitUntil(mutex, give_up);
+  ASSERT_TRUE(is_done);
+  EXPECT_EQ(tiers_->speed().wait_seconds, idle);
+}
+
 // The pool evicts and reuses pages while the store thread copies: what a tier has is never a mixture.
 TEST_F(KvTiersTest, APageIsStoredWhileASequenceHoldsIt) {
   Start(WithFile());

@@ -45,6 +45,14 @@ TEST(LoadPlan, WaitsForLoadsBeforeIt) {
   EXPECT_EQ(Pages(Found(4, TierKind::kMemory), Speed(0, 0.001, 0, /*queued=*/0.07)), 0);
 }
 
+TEST(LoadPlan, NoLoadJoinsALoadThatHangs) {
+  TierSpeed speed = Speed(0, 0.001, 0);
+  speed.overdue_seconds = 0.9;
+  EXPECT_EQ(Pages(Found(4, TierKind::kMemory), speed), 4);
+  speed.overdue_seconds = 1.1;
+  EXPECT_EQ(Pages(Found(4, TierKind::kMemory), speed), 0);
+}
+
 TEST(LoadPlan, ALoadRunsWhileOlderPromptsAreComputed) {
   const std::vector<TierKind> found(4, TierKind::kMemory);
   LoadQuestion question{.found = found, .page_tokens = 16, .pending = 1000, .chunk_tokens = 512};

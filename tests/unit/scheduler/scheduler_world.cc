@@ -65,6 +65,18 @@ void FakeTiers::Load(std::shared_ptr<TierLoad> load, std::function<void()> done)
   loads.emplace_back(std::move(load), std::move(done));
 }
 
+void FakeTiers::DropGivenUp() {
+  for (size_t i = 1; i < loads.size();) {
+    if (!loads[i].first->given_up) {
+      ++i;
+      continue;
+    }
+    const std::function<void()> done = std::move(loads[i].second);
+    loads.erase(loads.begin() + static_cast<std::ptrdiff_t>(i));
+    done();
+  }
+}
+
 void FakeTiers::Finish(std::optional<int> pages) {
   auto [load, done] = std::move(loads.front());
   loads.pop_front();

@@ -88,6 +88,7 @@ class FakeTiers final : public TierLoader {
  public:
   std::vector<TierKind> Find(std::span<const PageHash> names) const override;
   void Load(std::shared_ptr<TierLoad> load, std::function<void()> done) override;
+  void DropGivenUp() override;  // the oldest load runs
   TierSpeed speed() const override { return times; }
 
   // The oldest load is over: `pages` of its pages came, all without a number.

@@ -210,6 +210,43 @@ TEST_F(SchedulerTiers, AStuckLoadKeepsItsPagesAndThePromptTakesOthers) {
   EXPECT_TRUE(world_.HoldsNothing());
 }
 
+TEST_F(SchedulerTiers, ALoadThatHangsIsJoinedByNoOther) {
+  world_.tiers.times.overdue_seconds = 1.5;
+  const auto told = world_.RunLocally(InTiers(3));
+  world_.Settle();
+  EXPECT_THAT(world_.tiers.loads, IsEmpty());
+  EXPECT_EQ(told->last(), "finished by length");
+}
+
+TEST(SchedulerTiersAndRoom, ALoadBehindOneThatHangsReturnsItsPagesOnceGivenUp) {
+  World world({.tiers = true});
+  std::vector<std::shared_ptr<Told>> told;
+  for (uint64_t request = 1; request <= 3; ++request) {
+    Attempt attempt = world.MakeAttempt(request, 14, /*max_tokens=*/2, static_cast<TokenId>(10 * request));
+    attempt.page_hash_root = PageHash{};
+    world.PutInTiers(attempt, 3);
+    told.push_back(world.RunLocally(attempt));
+  }
+  world.Tick();
+  ASSERT_THAT(world.tiers.loads, SizeIs(3));
+  const std::weak_ptr<TierLoad> cancelled = world.tiers.loads[1].first;
+  world.scheduler->Cancel(World::Key(2));
+  world.Tick();
+  world.Tick();
+  EXPECT_TRUE(cancelled.expired());
+  ASSERT_THAT(world.tiers.loads, SizeIs(2));
+  world.clock += absl::Seconds(10);
+  world.Settle();
+  EXPECT_EQ(told[2]->last(), "finished by length") << "needs no other pages";
+  EXPECT_THAT(world.tiers.loads, SizeIs(1)) << "the load that hangs";
+  world.clock += absl::Seconds(1);
+  world.Settle();
+  EXPECT_EQ(told[0]->last(), "finished by length");
+  world.tiers.Finish();
+  world.Settle();
+  EXPECT_TRUE(world.HoldsNothing());
+}
+
 TEST(SchedulerTiersAndRoom, AStuckLoadWaitsForOtherPages) {
   World world({.pages = 5, .tiers = true});
   Attempt attempt = world.MakeAttempt(1, 14, /*max_tokens=*/2);

@@ -101,7 +101,8 @@ spec:
           secret: {secretName: {{ include "baton.secretName" $root }}, defaultMode: 0440}
         {{- if $own.kvTierFileSize }}
         - name: kv-tier
-          emptyDir: {sizeLimit: {{ $own.kvTierFileSize }}}
+          {{- /* 64Mi more than the file: the kubelet also counts the folder and the file system's own blocks. */}}
+          emptyDir: {sizeLimit: {{ add (include "baton.bytes" $own.kvTierFileSize | int64) 67108864 | quote }}}
         {{- end }}
         {{- include "baton.modelVolume" $root | nindent 8 }}
         {{- end }}
