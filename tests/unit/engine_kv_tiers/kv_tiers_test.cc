@@ -113,6 +113,8 @@ class KvTiersTest : public ::testing::Test {
         }
       }
     }
+    // As the scheduler does: the loader may keep the load for a moment longer.
+    pool_->Release(std::move(load->pages));
     return load->loaded;
   }
   // Evicts all cached pages.
