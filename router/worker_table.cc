@@ -19,8 +19,6 @@ constexpr absl::Duration kAssetsBackoff = absl::Seconds(1);
 constexpr absl::Duration kReportLag = absl::Milliseconds(600);
 constexpr absl::Duration kMaxReportAge = absl::Minutes(1);
 
-bool Decodes(v1::WorkerRole role) { return role == v1::WORKER_ROLE_DECODE || role == v1::WORKER_ROLE_BOTH; }
-
 // Why a report cannot be used; empty when it can.
 std::string Unusable(const v1::WorkerStatus& status) {
   if (status.protocol() != v1::WORKER_PROTOCOL_CURRENT) {

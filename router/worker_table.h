@@ -50,6 +50,12 @@ struct ServedModel {
   ModelLimits limits;
 };
 
+// Whether workers of the role do this work.
+inline bool ComputesPrompts(v1::WorkerRole role) {
+  return role == v1::WORKER_ROLE_PREFILL || role == v1::WORKER_ROLE_BOTH;
+}
+inline bool Decodes(v1::WorkerRole role) { return role == v1::WORKER_ROLE_DECODE || role == v1::WORKER_ROLE_BOTH; }
+
 class WorkerTable {
  public:
   struct Options {

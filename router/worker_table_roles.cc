@@ -15,9 +15,6 @@ namespace {
 constexpr std::array kRoles = {v1::WORKER_ROLE_PREFILL, v1::WORKER_ROLE_DECODE, v1::WORKER_ROLE_BOTH};
 constexpr size_t kMaxListedWorkers = 16;
 
-bool ComputesPrompts(v1::WorkerRole role) { return role == v1::WORKER_ROLE_PREFILL || role == v1::WORKER_ROLE_BOTH; }
-bool DecodesSequences(v1::WorkerRole role) { return role == v1::WORKER_ROLE_DECODE || role == v1::WORKER_ROLE_BOTH; }
-
 double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 }  // namespace
@@ -68,8 +65,7 @@ absl::StatusOr<WorkerTable::RoleOrder> WorkerTable::OrderRole(SteadyTime now, co
              other.status.model().numerics_id() == status.model().numerics_id();
     });
   };
-  for (const auto& [does, what] :
-       {std::pair(&ComputesPrompts, "computes prompts"), std::pair(&DecodesSequences, "decodes")}) {
+  for (const auto& [does, what] : {std::pair(&ComputesPrompts, "computes prompts"), std::pair(&Decodes, "decodes")}) {
     if (force || !does(status.role()) || does(*to) || others_do(does)) continue;
     return absl::FailedPreconditionError(absl::StrCat("worker ", id, " is the last serving worker of model ",
                                                       status.model().name(), " and its numerics id that ", what,
